@@ -210,6 +210,27 @@ await check("Flame: shares of the code view, zoom survives a reload", async () =
   assert.equal((await params(page)).at, at);
 });
 
+await check("Flame: a stack of 90 frames scrolls on a canvas that is no larger than what is in sight", async () => {
+  const file = path.join(scratch, "deep.folded");
+  writeFileSync(file, Array.from({ length: 90 }, (_, i) => "frame" + i).join(";") + " 10\n");
+  const other = await serve([file]);
+  const tab = await open(browser, other);
+  await show(tab, "#/flame");
+  await tab.waitForSelector(".flame canvas");
+  const size = await tab.$eval(".flame", (e) => ({ inside: e.scrollHeight, seen: e.clientHeight, pixels: e.querySelector("canvas").height, ratio: devicePixelRatio }));
+  assert.ok(size.inside > 90 * 19 && size.pixels <= size.seen * size.ratio, JSON.stringify(size));
+  await tab.$eval(".flame", (e) => (e.scrollTop = e.scrollHeight));
+  const box = await (await tab.$(".flame")).boundingBox();
+  await tab.mouse.move(box.x + 200, box.y + box.height - 9);
+  await tab.waitForFunction(() => /frame89: /.test(document.querySelector(".panel h2 small")?.textContent ?? ""));
+  await tab.mouse.click(box.x + 200, box.y + box.height - 9);
+  await tab.waitForFunction(() => location.hash.includes("at="));
+  assert.equal((await params(tab)).at.split(".").length, 90);
+  assert.deepEqual(tab.problems, []);
+  await tab.context().close();
+  await other.stop();
+});
+
 await check("Ranks: the numbers of the command, the map, its table, keys, the empty state", async () => {
   await show(page, "#/ranks");
   assert.match(await page.innerText("main"), /Only one/);

@@ -1,12 +1,13 @@
 // compare.tsx: the page Compare: this run against another one (--base), as `opwatch diff` has it: the verdict with its
 // statistics, the steps of both, the phases, a differential flame graph, and every cell that is new, gone or changed.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { change, format as hash, param } from "../address";
 import { type Cell, type Row, type Table as TableData } from "../api";
 import { PHASE_COLOURS, PHASE_TITLES } from "../colours";
 import * as format from "../format";
 import { useAnswer } from "../load";
 import * as flame from "../parts/flame";
+import { FlameCanvas, useFocus } from "../parts/flamecanvas";
 import { baseFiles, Empty, Failure, Panel, Waiting, files } from "../parts/panel";
 import { median } from "../parts/steps";
 import { Table, toCsv, toMarkdown } from "../parts/table";
@@ -151,43 +152,10 @@ function Phases(p: { rows: Row[] }) {
 /** What `opwatch diff --to flamegraph` draws: as wide as in the new runs, red where it takes more, blue where less. */
 function DiffFlame() {
   const answer = useAnswer<TableData>("/api/diff", { frames: 1 });
-  const box = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(900);
-  const [hover, setHover] = useState<flame.Box | null>(null);
+  const [hover, setHover] = useState<flame.Node | null>(null);
   const root = useMemo(() => flame.fromFrames(answer.value?.rows ?? []), [answer.value]);
   const most = useMemo(() => flame.mostDifferent(root), [root]);
-  // The zoom is a path of child numbers, so that it survives a reload.
-  const focus = useMemo(() => {
-    let at: flame.Node = root;
-    for (const step of param("at") ? param("at").split(".") : []) at = at.children[Number(step)] ?? at;
-    return at;
-  }, [root, param("at")]);
-  const { boxes, rows: depth } = useMemo(() => flame.layout(focus, width), [focus, width]);
-  const height = depth * flame.BOX;
-  const ready = root.children.length > 0;
-  useEffect(() => {
-    if (!box.current) return;
-    const observer = new ResizeObserver(() => box.current && setWidth(Math.max(200, box.current.clientWidth)));
-    observer.observe(box.current);
-    return () => observer.disconnect();
-  }, [ready]);
-  useEffect(() => {
-    const g = canvas.current?.getContext("2d");
-    if (!canvas.current || !g) return;
-    const ratio = window.devicePixelRatio || 1;
-    canvas.current.width = width * ratio;
-    canvas.current.height = Math.min(16000, height * ratio);
-    g.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const style = getComputedStyle(canvas.current);
-    flame.paint(g, boxes, height, false, null, { text: style.getPropertyValue("--text"), background: style.getPropertyValue("--canvas"), dim: style.getPropertyValue("--line") }, hover?.node ?? null, (node) => flame.diffColour(Number((node as flame.DiffNode).row.delta_ns), most));
-  });
-  const find = (e: MouseEvent) => boxes.find((b) => e.offsetY >= b.y && e.offsetY < b.y + flame.BOX && e.offsetX >= b.x && e.offsetX < b.x + b.width) ?? null;
-  const pathOf = (node: flame.Node) => {
-    const path: number[] = [];
-    for (let at: flame.Node = node; at.parent; at = at.parent) path.unshift(at.parent.children.indexOf(at));
-    return path.join(".");
-  };
+  const focus = useFocus(root);
   if (answer.error) return <Panel title="Differential flame graph"><Failure text={answer.error} /></Panel>;
   if (!answer.value) return <Panel title="Differential flame graph"><Waiting /></Panel>;
   const column = answer.value.columns.find((c) => c.name === "new_ns") ?? { name: "new_ns", type: "int", unit: "ns" };
@@ -197,15 +165,10 @@ function DiffFlame() {
     const own = Number(row.base_self_ns) !== Number(row.base_ns) || Number(row.new_self_ns) !== Number(row.new_ns);
     return `${row.name}: ${value(row.base_ns)} → ${value(row.new_ns)}, ${value(Math.abs(delta))} ${delta < 0 ? "less" : "more"}${own ? `; itself ${value(row.base_self_ns)} → ${value(row.new_self_ns)}` : ""}${row.change ? `; ${row.change}` : ""}${row.new_name ? `, now ${row.new_name}` : ""}`;
   };
-  if (!ready) return <Panel title="Differential flame graph"><Empty>The new runs have no time in any frame.</Empty></Panel>;
+  if (!root.children.length) return <Panel title="Differential flame graph"><Empty>The new runs have no time in any frame.</Empty></Panel>;
   return (
-    <Panel title="Differential flame graph" remark={hover ? explain((hover.node as flame.DiffNode).row) : focus !== root ? `inside ${focus.name}; click a box above it to go back` : "as wide as in the new run; red takes more than in the base, blue less; click to zoom"} copies={{ command: diffCommand() + " --to flamegraph --out diff.svg" }}>
-      <div class="flame" ref={box}>
-        <canvas ref={canvas} style={{ height: height + "px" }} role="img" aria-label="differential flame graph; the table below has the same differences" onPointerMove={(e) => setHover(find(e))} onPointerLeave={() => setHover(null)} onClick={(e) => {
-          const hit = find(e);
-          if (hit) change({ at: pathOf(hit.node) });
-        }} />
-      </div>
+    <Panel title="Differential flame graph" remark={hover ? explain((hover as flame.DiffNode).row) : focus !== root ? `inside ${focus.name}; click a box above it to go back` : "as wide as in the new run; red takes more than in the base, blue less; click to zoom"} copies={{ command: diffCommand() + " --to flamegraph --out diff.svg" }}>
+      <FlameCanvas focus={focus} label="differential flame graph; the table below has the same differences" onHover={setHover} colourOf={(node) => flame.diffColour(Number((node as flame.DiffNode).row.delta_ns), most)} />
     </Panel>
   );
 }

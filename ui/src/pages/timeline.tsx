@@ -10,7 +10,7 @@ import { PHASES, PHASE_COLOURS, PHASE_TITLES } from "../colours";
 import * as format from "../format";
 import { Empty, Failure, Panel, Waiting, command, say, viewStart } from "../parts/panel";
 import { Table, toCsv, toMarkdown } from "../parts/table";
-import { Painter, type Scene, axisStep, axisTime, cellAt, levelFor, readPalette, tilesOf, type Range } from "../timeline/draw";
+import { Painter, release, sized, type Scene, axisStep, axisTime, cellAt, levelFor, readPalette, tilesOf, type Range } from "../timeline/draw";
 import { FoldedSteps } from "../timeline/folded";
 import { lineAt, makeLayout, type Block, type Layout } from "../timeline/layout";
 import { Store, loadRows, type Rows, type Step } from "../timeline/store";
@@ -129,6 +129,12 @@ export function TimelinePage() {
   return <Timeline store={keptStore} />;
 }
 
+declare global {
+  interface Window {
+    opwatchTimeline?: Controller;
+  }
+}
+
 /** What can be drawn changes outside of Preact: one object draws, signals tell the parts around it. */
 class Controller {
   readonly range = signal<Range>({ from: 0, to: 1 });
@@ -148,6 +154,11 @@ class Controller {
   canvas: HTMLCanvasElement | null = null;
   ruler: HTMLCanvasElement | null = null;
   mini: HTMLCanvasElement | null = null;
+  // One function each, always the same: it is called when the element comes and when it goes.
+  readonly refs = Object.fromEntries((["canvas", "ruler", "mini"] as const).map((name) => [name, (e: HTMLCanvasElement | null) => {
+    if (!e) release(this[name]);
+    this[name] = e;
+  }])) as Record<"canvas" | "ruler" | "mini", (e: HTMLCanvasElement | null) => void>;
   private frame = 0;
   private palette: ReturnType<typeof readPalette> | null = null; // read again when the theme changes
   private overview = document.createElement("canvas"); // the minimap without the frame around what is in sight
@@ -204,6 +215,17 @@ class Controller {
     return steps.length > 1 && inSteps < this.store.rows.span_ns * 0.2 ? padded({ from: steps[0].start, to: steps[0].end }, 0.02) : this.whole;
   }
 
+  /** The page is left: the pixels go now, not when the browser collects the objects around them. */
+  end() {
+    cancelAnimationFrame(this.frame);
+    window.clearTimeout(this.gapTimer);
+    window.clearTimeout(this.idle); // its range would become one of another page
+    this.keys.clear();
+    release(this.overview);
+    this.painter.release();
+    if (window.opwatchTimeline === this) delete window.opwatchTimeline;
+  }
+
   /** The theme changed: colours are read again. */
   repaint() {
     this.palette = null;
@@ -225,10 +247,7 @@ class Controller {
     const begin = performance.now();
     const { width, height } = this.size.value;
     const ratio = window.devicePixelRatio || 1;
-    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
-      this.canvas.width = Math.round(width * ratio);
-      this.canvas.height = Math.round(height * ratio);
-    }
+    sized(this.canvas, width * ratio, height * ratio);
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     const range = this.range.value;
     const selected = this.selected.value;
@@ -265,10 +284,7 @@ class Controller {
     const { width } = this.size.value;
     const ratio = window.devicePixelRatio || 1;
     const height = 40;
-    if (this.ruler.width !== Math.round(width * ratio)) {
-      this.ruler.width = Math.round(width * ratio);
-      this.ruler.height = height * ratio;
-    }
+    sized(this.ruler, width * ratio, height * ratio);
     const range = this.range.value;
     const toX = (t: number) => ((t - range.from) / (range.to - range.from)) * width;
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -333,10 +349,7 @@ class Controller {
     if (!this.mini || !g) return;
     const { width } = this.size.value;
     const height = 22;
-    if (this.mini.width !== width) {
-      this.mini.width = width;
-      this.mini.height = height;
-    }
+    sized(this.mini, width, height);
     const whole = this.whole;
     const toX = (t: number) => ((t - whole.from) / (whole.to - whole.from)) * width;
     this.paintOverview(width, height, toX, palette);
@@ -712,7 +725,7 @@ function Timeline(p: { store: Store }) {
     const repaint = () => c.repaint();
     dark.addEventListener("change", repaint);
     window.addEventListener("resize", repaint); // also sent when the palette changes the theme
-    (window as unknown as { opwatchTimeline: Controller }).opwatchTimeline = c; // for measurements
+    window.opwatchTimeline = c; // for measurements
     const dispose = effect(() => {
       void c.range.value;
       void c.top.value;
@@ -724,6 +737,7 @@ function Timeline(p: { store: Store }) {
       dark.removeEventListener("change", repaint);
       window.removeEventListener("resize", repaint);
       dispose();
+      c.end();
     };
   }, []);
 
@@ -869,23 +883,17 @@ function Timeline(p: { store: Store }) {
           <div class="corner">
             <Legend />
           </div>
-          <canvas class="mini" ref={(e) => {
-              c.mini = e;
-            }} aria-hidden="true" onPointerDown={(e) => {
+          <canvas class="mini" ref={c.refs.mini} aria-hidden="true" onPointerDown={(e) => {
             const whole = c.whole;
             const t = whole.from + ((whole.to - whole.from) * e.offsetX) / c.size.value.width;
             const half = (c.range.value.to - c.range.value.from) / 2;
             c.setRange({ from: t - half, to: t + half }, "now");
           }} />
-          <canvas class="ruler" ref={(e) => {
-              c.ruler = e;
-            }} aria-hidden="true" title="drag to select a range of time" onPointerDown={(e) => startDrag(e, "ruler")} onPointerMove={onMove} onPointerUp={endDrag} />
+          <canvas class="ruler" ref={c.refs.ruler} aria-hidden="true" title="drag to select a range of time" onPointerDown={(e) => startDrag(e, "ruler")} onPointerMove={onMove} onPointerUp={endDrag} />
           <Labels c={c} toggle={toggle} />
           <div class="body" ref={body}>
             <canvas
-              ref={(e) => {
-              c.canvas = e;
-            }}
+              ref={c.refs.canvas}
               tabIndex={0}
               role="application"
               aria-label="timeline; select an area for a table of what is in it"
