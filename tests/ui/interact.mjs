@@ -180,7 +180,7 @@ await check("copy as link, command, SQL, Markdown on a panel", async () => {
   for (const name of ["link", "command", "SQL", "Markdown", "CSV"]) {
     await page.click(".panel footer button:has-text('copy as')");
     await page.click(`.panel footer .copies button:has-text('${name}')`);
-    await page.waitForTimeout(50);
+    await page.waitForFunction((what) => document.querySelector(".toast")?.textContent === "copied: " + what, name);
     texts[name] = await page.evaluate(() => navigator.clipboard.readText());
   }
   assert.ok(texts.link.startsWith(server.origin) && texts.link.includes("#t="));
