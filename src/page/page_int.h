@@ -177,6 +177,7 @@ PAGE_HANDLER(gap); /* gap.c */
 PAGE_HANDLER(chain);
 PAGE_HANDLER(diff);	 /* compare.c */
 PAGE_HANDLER(ranks);	 /* ranks.c */
+PAGE_HANDLER(path);	 /* path.c */
 PAGE_HANDLER(anomalies); /* minute.c */
 PAGE_HANDLER(minute);
 PAGE_HANDLER(keep);

@@ -164,6 +164,7 @@ static const struct page_route {
 	{ SERVER_GET, "/api/graph", false, page_graph },
 	{ SERVER_GET, "/api/diff", false, page_diff },
 	{ SERVER_GET, "/api/ranks", false, page_ranks },
+	{ SERVER_GET, "/api/path", false, page_path },
 	{ SERVER_GET, "/api/anomalies", false, page_anomalies },
 	{ SERVER_POST, "/api/minute", false, page_minute },
 	{ SERVER_POST, "/api/keep", false, page_keep },

@@ -98,6 +98,19 @@ class Answers(unittest.TestCase):
         both = [re.sub(r'memory_bytes": \d+', "", x) for x in facts]  # what a process holds in memory is its own
         self.assertEqual(*both)
 
+    def test_path_equals_the_command(self):
+        self.assertEqual(self.server.get("/api/path"), printed("path", SAMPLE, "--json"))
+        with tempfile.TemporaryDirectory() as folder:
+            make = ROOT / "tests/ui/make_ranks.py"
+            path = subprocess.run(["/usr/bin/python3", make, folder], check=True, text=True, stdout=subprocess.PIPE).stdout.split()[0]
+            server = Server(path)
+            self.addCleanup(server.stop)
+            server.wait()
+            self.assertTrue(server.get("/api/path")["rows"])
+            self.assertEqual(server.get("/api/path"), printed("path", path, "--json"))
+            self.assertEqual(server.get("/api/path", step=5), printed("path", path, "--step", "5", "--json"))
+            self.assertIn("not among the steps", server.get("/api/path", step=999)["refused"])
+
     def test_ranks_equal_the_command(self):
         self.assertEqual(self.server.get("/api/ranks"), printed("ranks", SAMPLE, "--json"))
         with tempfile.TemporaryDirectory() as folder:

@@ -2,7 +2,7 @@
 // menu that copies it as link, command, SQL, Markdown or CSV.
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { inReport } from "../api";
 import { link } from "../address";
 import { shellWord } from "../format";
@@ -95,4 +95,17 @@ export const Failure = (p: { text: string }) => (
     {p.text}
   </p>
 );
-export const Waiting = () => <p class="waiting">loading…</p>;
+/** Says what is waited for, and after a while for how long, and why that may be. */
+export function Waiting(p: { what?: string }) {
+  const [seconds, setSeconds] = useState(0);
+  useEffect(() => {
+    const timer = window.setInterval(() => setSeconds((n) => n + 1), 1000);
+    return () => window.clearInterval(timer);
+  }, []);
+  return (
+    <p class="waiting" role="status">
+      {p.what ?? "opwatch computes what is shown here."}
+      {seconds >= 2 && ` This takes ${seconds} s so far: the first look at a large recording takes longest, later ones are quick.`}
+    </p>
+  );
+}

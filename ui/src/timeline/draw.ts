@@ -267,7 +267,7 @@ export class Painter {
   }
 
   private paintSteps(g: CanvasRenderingContext2D, scene: Scene, palette: Palette) {
-    const steps = scene.store.steps;
+    const { steps } = scene.store.ribbon;
     const scale = scene.width / (scene.range.to - scene.range.from);
     const inSight = steps.filter((step) => step.end > scene.range.from && step.start < scene.range.to).length;
     if (inSight > scene.width / 40) return; // lines everywhere say nothing

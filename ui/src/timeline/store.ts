@@ -117,7 +117,9 @@ export class Store {
   private bytes = 0;
   private asked = new Set<string>();
   private wanted: [number, number, number][] = [];
-  steps: Step[] = [];
+  private allSteps: Step[] = [];
+  /** Steps that follow each other. Those of several ranks overlap: then those of the first rank, which is named. */
+  ribbon: { steps: Step[]; rank: number | null } = { steps: [], rank: null };
   private running = 0;
   readonly names = new Map<number, string>();
   private namesWanted = new Set<number>();
@@ -132,6 +134,17 @@ export class Store {
     const bytes = Uint8Array.from(atob(String(report.tiles ?? "")), (c) => c.charCodeAt(0));
     for (const tile of decode(bytes.buffer)) this.keep(tile);
     for (const [id, name] of Object.entries((report.names ?? {}) as Record<string, string>)) this.names.set(Number(id), name);
+  }
+
+  get steps(): Step[] {
+    return this.allSteps;
+  }
+  set steps(steps: Step[]) {
+    if (steps === this.allSteps) return;
+    this.allSteps = steps;
+    const ranks = new Set(steps.map((s) => s.rank));
+    const rank = ranks.size > 1 ? Math.min(...[...ranks].filter((r): r is number => r !== null)) : null;
+    this.ribbon = { steps: rank === null ? steps : steps.filter((s) => s.rank === rank), rank };
   }
 
   /** The coarsest tile of each row, so that there is something to draw at once. */
