@@ -40,6 +40,13 @@ struct page_child {
 };
 #define PAGE_CHILDREN 8
 
+/* The file of one rank as a profile by itself; compare.c. */
+struct page_rank {
+	ow_profile *profile; /* or NULL */
+	int64_t rank;
+	unsigned epoch; /* of the page when it was opened */
+};
+
 struct ow_ui {
 	struct mem mem;
 	struct server *server;
@@ -59,6 +66,8 @@ struct ow_ui {
 	/* For the comparison, each file as a run of its own; made when it is asked for; under watch_lock. */
 	ow_profile **runs;
 	size_t run_count;
+	struct page_rank
+		pair[2]; /* two ranks that are compared, opened when asked for; under watch_lock */
 	/* Of a report: its runs, the base's first; NULL otherwise. */
 	ow_profile *const *given;
 	size_t given_base, given_new;

@@ -121,9 +121,20 @@ class Answers(unittest.TestCase):
             server.wait()
             for _ in range(2):  # the second answer is the one that was kept
                 self.assertEqual(server.get("/api/ranks"), printed("ranks", *paths, "--json"))
+            for sides in ((0, 2), (3, 1)):
+                want = printed("diff", *[paths[i] for i in sides], "--json")
+                self.assertEqual(server.get("/api/diff", base_rank=sides[0], new_rank=sides[1]), want)
+            self.assertEqual(server.ask("/api/diff?base_rank=0&new_rank=9")[0], 404)
+            self.assertEqual(server.ask("/api/diff?base_rank=0")[0], 404)  # without --base there is nothing else to compare with
+            whole = Server(folder)
+            self.addCleanup(whole.stop)
+            whole.wait()
+            self.assertEqual(whole.get("/api/diff", base_rank=3, new_rank=1), want)
             hidden = Server(folder, "--redact")
             self.addCleanup(hidden.stop)
             hidden.wait()
+            status, body = hidden.ask("/api/diff?base_rank=0&new_rank=1")
+            self.assertEqual((status, folder.encode() in body), (501, False))
             status, body = hidden.ask("/api/ranks")
             self.assertEqual(status, 200, body)
             self.assertEqual(json.loads(body)["blamed"], [2])

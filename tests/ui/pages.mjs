@@ -256,6 +256,18 @@ await check("Ranks: the numbers of the command, the map, its table, keys, the em
   const shown = numbers(await column(tab, "ranks and steps", "own_work_to_peers"));
   assert.ok(shown.length > 20);
   assert.deepEqual(shown, all.slice(0, shown.length));
+  await tab.click("button:text-is('compare')");
+  await tab.waitForSelector("[aria-label='what changed'] td");
+  const pair = await params(tab);
+  assert.equal(pair.new_rank, "2");
+  const diff = printed("diff", paths[Number(pair.base_rank)], paths[2], "--json");
+  assert.deepEqual(numbers(await column(tab, "what changed", "new_ns")), [...diff.rows].sort((a, b) => Math.abs(b.delta_ns) - Math.abs(a.delta_ns)).map((row) => row.new_ns));
+  assert.match(await tab.innerText("main"), new RegExp(`Rank 2 \\(new\\) against rank ${pair.base_rank} \\(base\\)`));
+  assert.equal(await tab.innerText(".panel footer code"), ["opwatch", "diff", paths[Number(pair.base_rank)], paths[2]].join(" "));
+  await tab.click("a:text-is('swap')");
+  await settle(tab);
+  assert.deepEqual((await params(tab)).base_rank, "2");
+  await show(tab, "#/ranks?as=table");
   const url = tab.url();
   await tab.reload();
   await tab.waitForSelector("[aria-label='ranks and steps'] td");

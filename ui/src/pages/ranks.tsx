@@ -113,6 +113,7 @@ function Ranks(p: { table: RanksTable; steps: Row[] }) {
       </Panel>
       <MapPanel table={t} steps={p.steps} />
       <Panel title="Work of each rank" remark="per steady step" copies={copies(WORK, "step, own_work, wait, transfer, straggler, slowdown_caused, cause")}>
+        <PickTwo table={t} />
         <Table label="work of each rank" columns={t.columns} rows={rows} shown={WORK} titles={titles} bar="own_work_ns" wide="evidence" height={16} isMarked={(row) => row.straggler !== "none"} />
       </Panel>
       <Panel title="Clocks" remark={clockText(t)} copies={copies(CLOCKS, "clock_offset, clock_likely, clock_proven, clock_drift_ppm, pairs_used, pairs_rejected")}>
@@ -124,6 +125,27 @@ function Ranks(p: { table: RanksTable; steps: Row[] }) {
           <Table label="collectives by size" columns={BANDWIDTH_COLUMNS} rows={t.bandwidth} titles={{ transfer_ns: "transfer (median)", bus_bytes_per_s: "bus bandwidth per second" }} height={12} />
         </Panel>
       )}
+    </div>
+  );
+}
+
+/** Two ranks, to compare them as `opwatch diff` does: first the one to blame, or the one with the most own work, against one that is like its peers. */
+function PickTwo(p: { table: RanksTable }) {
+  const t = p.table;
+  const ranks = t.rows.filter((row) => typeof row.rank === "number");
+  const byWork = useMemo(() => [...ranks].sort((a, b) => Number(a.own_work_ns) - Number(b.own_work_ns)).map((row) => Number(row.rank)), [t]);
+  const [other, setOther] = useState(t.blamed[0] ?? byWork[byWork.length - 1]);
+  const [base, setBase] = useState(byWork.find((_, i) => i >= (byWork.length - 1) >> 1 && byWork[i] !== other) ?? byWork[0]);
+  if (ranks.length < 2) return null;
+  const choose = (label: string, value: number, set: (rank: number) => void) => (
+    <select aria-label={label} value={String(value)} onChange={(e) => set(Number(e.currentTarget.value))}>
+      {ranks.map((row) => <option key={String(row.rank)} value={String(row.rank)}>rank {String(row.rank)}</option>)}
+    </select>
+  );
+  return (
+    <div class="bar">
+      compare {choose("rank that is compared", other, setOther)} with {choose("rank that it is compared with", base, setBase)}
+      <button type="button" disabled={base === other} onClick={() => go({ page: "compare", params: { base_rank: String(base), new_rank: String(other) } })}>compare</button>
     </div>
   );
 }
