@@ -27,7 +27,8 @@ struct page_mark {
 
 /* What the page asks for all the time: kept, because a file that was cut cannot be read without a guard. */
 struct page_facts {
-	bool damaged, has_code;
+	bool damaged;
+	bool has_memory;       /* the view heaps has rows */
 	bool grows;	       /* all files are recordings of programs, which may still run */
 	int64_t view_start_ns; /* where views begin to count on the axis of the timeline */
 };
@@ -124,8 +125,8 @@ void page_free_runs(struct ow_ui *ui);
 struct ow_ui *page_new(ow_profile *profile, ow_profile *base, struct ow_error *err);
 void page_free(struct ow_ui *ui);
 
-/* memory.c: adds a row of values for each heap. */
-ow_status page_add_memory(struct ow_ui *ui, ow_profile *profile, struct tiles *tiles,
+/* memory.c: adds a row of values for each heap; any: whether there is one. */
+ow_status page_add_memory(struct ow_ui *ui, ow_profile *profile, struct tiles *tiles, bool *any,
 			  struct ow_error *err);
 /* ui.c: the rows of the timeline of a profile. */
 ow_status page_arrange(struct ow_ui *ui, ow_profile *profile, struct tiles **out,

@@ -402,6 +402,29 @@ await check("files that cannot be opened, and a damaged one", async () => {
   await none.stop();
 });
 
+await check("the list says which pages are empty, and they say why", async () => {
+  const folded = path.join(scratch, "main.folded");
+  writeFileSync(folded, "main 1\n");
+  for (const [files, known, learned] of [[[folded], ["compare", "memory", "ranks", "timeline"], ["code", "graph", "input", "roofline"]], [[sample], ["compare", "ranks"], ["input"]]]) {
+    const other = await serve(files);
+    const tab = await open(browser, other);
+    await settle(tab);
+    const words = async () => (await tab.$$eval("nav a:has(.badge.nothing)", (all) => all.map((a) => a.getAttribute("href").slice(2)))).sort();
+    assert.deepEqual(await words(), known);
+    for (const name of await tab.$$eval("nav a[href^='#/']:not(.logo)", (all) => all.map((a) => a.getAttribute("href").slice(2)))) {
+      await show(tab, "#/" + name);
+      const empty = await tab.$$eval("main .empty", (all) => all.map((p) => p.textContent));
+      const shown = await tab.$$eval("main table, main canvas, main svg", (all) => all.length);
+      if (![...known, ...learned].includes(name)) continue;
+      assert.equal(shown, 0, name);
+      assert.ok(empty.length === 1 && empty[0].length > 40 && /^[A-Z].*[.:]$/.test(empty[0]), name + ": " + empty);
+    }
+    assert.deepEqual(await words(), [...known, ...learned].sort());
+    await tab.context().close();
+    await other.stop();
+  }
+});
+
 await check("Jobs: without files and without a daemon the page says so", async () => {
   const other = await serve([], ["--daemon-socket", path.join(scratch, "no-socket")]);
   const tab = await open(browser, other);

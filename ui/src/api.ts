@@ -114,7 +114,8 @@ export interface State {
   error?: string;
   damaged?: boolean;
   redacted?: boolean;
-  has_code?: boolean;
+  /** Pages without data, as far as that is known without a look at them. */
+  empty?: string[];
   start_ns?: string;
   span_ns?: number;
   view_start_ns?: number;

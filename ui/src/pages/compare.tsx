@@ -111,7 +111,7 @@ function StepsOfBoth(p: { sides: Sides }) {
   return (
     <Panel title="Steps" remark={sides.map(([name, all]) => `${name} ${format.plural(all.length, "step")}`).join(", ")} copies={{ command: diffCommand(p.sides) }}>
       {error && <Failure text={error} />}
-      {sides.every(([, all]) => !all.length) ? <Empty>No steps are known.</Empty> : (
+      {sides.every(([, all]) => !all.length) ? <Empty>Nothing in the files of either side marks a step. Option --step-marker names the slices that are steps.</Empty> : (
         <figure class="steps">
           <svg viewBox="0 0 640 110" role="img" aria-label={sides.map(([name, all]) => `${name}: ${all.length} steps, median ${all.length ? format.time(median([...all].sort((a, b) => a - b))) : "not known"}`).join("; ")}>
             {[0, 0.5, 1].map((part) => <g key={part}><line class="grid" x1={toX(most * part)} x2={toX(most * part)} y1={4} y2={88} /><text class="axis middle" x={toX(most * part)} y={102}>{part ? format.time(most * part) : "0"}</text></g>)}
@@ -210,7 +210,7 @@ function Cells(p: { diff: Diff; sides: Sides }) {
       </span>}
       copies={{ command: diffCommand(p.sides), markdown: () => toMarkdown(diff.columns, rows), csv: () => toCsv(diff.columns, rows) }}
     >
-      {rows.length ? <Table label="what changed" columns={diff.columns} rows={rows} shown={SHOWN} titles={{ base_count: "base runs", new_count: "new runs", delta_ns: "difference" }} height={20} onOpen={(row) => (location.hash = hash({ page: "timeline", params: { q: "^" + String(row.new_op || row.op).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") } }))} /> : <Empty>No cell is like that.</Empty>}
+      {rows.length ? <Table label="what changed" columns={diff.columns} rows={rows} shown={SHOWN} titles={{ base_count: "base runs", new_count: "new runs", delta_ns: "difference" }} height={20} onOpen={(row) => (location.hash = hash({ page: "timeline", params: { q: "^" + String(row.new_op || row.op).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") } }))} /> : <Empty>No cell matches the filter and the kind of change above: choose all, or clear the filter.</Empty>}
     </Panel>
   );
 }

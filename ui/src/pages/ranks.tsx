@@ -81,13 +81,13 @@ export function RanksPage() {
   const answer = useAnswer<RanksTable>("/api/ranks");
   const steps = useAnswer<TableData>("/api/view", { name: "steps" });
   if (answer.error) return <div class="page"><Panel title="Ranks" copies={{ command: command("ranks") }}><Failure text={answer.error} /></Panel></div>;
-  if (!answer.value) return <div class="page"><Waiting /><p class="fact">The files of all ranks are read and compared.</p></div>;
+  if (!answer.value) return <div class="page"><Waiting what="The files of all ranks are read and compared." /></div>;
   const t = answer.value;
   if (t.rows.length < 2) {
     return (
       <div class="page">
         <Panel title="Ranks" copies={{ command: command("ranks") }}>
-          <Empty>{t.rows.length ? `Only one ${t.rows[0].rank === null ? "worker" : "rank"} is here: there is nothing to compare it with. Open the files of all ranks of a job together: opwatch ui rank*.json.gz` : (t.footer ?? "No rank is here.")}</Empty>
+          <Empty page="ranks">{t.rows.length ? `Only one ${t.rows[0].rank === null ? "worker" : "rank"} is here: there is nothing to compare it with. Open the files of all ranks of a job together: opwatch ui rank*.json.gz` : (t.footer ?? "No rank is here.")}</Empty>
           {t.rows.length > 0 && identity(t).map((text) => <p key={text} class="fact">{text}</p>)}
         </Panel>
       </div>
@@ -178,7 +178,7 @@ function MapPanel(p: { table: RanksTable; steps: Row[] }) {
   const all = cells.flat();
   const rows = all.map(({ rank, step, own_work_to_peers, duration_ns }) => ({ rank, step, own_work_to_peers, duration_ns }) as Row);
   const hasTimes = all.some((cell) => cell.duration_ns !== null);
-  if (!map.steps.length || !cells.length) return <Panel title="Ranks and steps"><Empty>The ranks have no steady steps in common.</Empty></Panel>;
+  if (!map.steps.length || !cells.length) return <Panel title="Ranks and steps"><Empty>The ranks have no steady steps in common: without steps that all of them recorded, their work cannot be compared step by step. Record more steps, or name the slices that are steps with --step-marker.</Empty></Panel>;
   return (
     <Panel title="Ranks and steps" remark={<span>{byTime ? "duration of each step on each rank" : "own work of each rank in each steady step, against the median of its peers"}{t.rows.length > cells.length ? `; the first ${cells.length} ranks` : ""}</span>} copies={{ command: command("ranks"), sql: "SELECT rank, step, own_work / peers_own_work AS own_work_to_peers, dur FROM job_step WHERE in_means ORDER BY rank, step", markdown: () => toMarkdown(MAP_COLUMNS, rows), csv: () => toCsv(MAP_COLUMNS, rows) }}>
       <div class="bar">

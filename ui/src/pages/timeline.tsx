@@ -70,7 +70,7 @@ export function TimelinePage() {
   if (!rows.rows.length || rows.span_ns <= 0)
     return (
       <div class="page"><Panel title="Timeline">
-        <Empty>The files have no events with times: nothing can be drawn on a timeline. A graph or a checkpoint alone has none.</Empty>
+        <Empty page="timeline">The files have no events with times: nothing can be drawn on a timeline. A graph or a checkpoint alone has none.</Empty>
       </Panel></div>
     );
   return <Timeline store={keptStore} />;

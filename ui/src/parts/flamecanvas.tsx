@@ -71,7 +71,8 @@ export function FlameCanvas(p: FlameCanvasProps) {
     flame.paint(g, inSight, height, up, p.matches ?? null, colours, hover, p.colourOf);
   });
   const find = (e: MouseEvent) => {
-    const y = up ? height - e.offsetY - top : e.offsetY + top;
+    const scrolled = box.current?.scrollTop ?? 0; // now: the last drawing may be of before a scroll
+    const y = up ? height - e.offsetY - scrolled : e.offsetY + scrolled;
     return boxes.find((b) => y >= b.y && y < b.y + flame.BOX && e.offsetX >= b.x && e.offsetX < b.x + b.width)?.node ?? null;
   };
   const point = (node: flame.Node | null) => {

@@ -89,7 +89,17 @@ export function Panel(p: { title?: string; class?: string; remark?: ComponentChi
   );
 }
 
-export const Empty = (p: { children: ComponentChildren }) => <p class="empty">{p.children}</p>;
+/** Pages that were found to have nothing to show; the list at the left says so. */
+export const emptyPages = signal<ReadonlySet<string>>(new Set());
+
+/** Why there is nothing, and what would give something. `page`: all of that page is empty. What the library says begins in lower case, as the commands print it. */
+export function Empty(p: { children: ComponentChildren; page?: string }) {
+  useEffect(() => {
+    if (p.page && !emptyPages.value.has(p.page)) emptyPages.value = new Set([...emptyPages.value, p.page]);
+  }, [p.page]);
+  const text = typeof p.children === "string" ? p.children.trim() : null;
+  return <p class="empty">{text ? text[0].toUpperCase() + text.slice(1) + (/[.:!?]$/.test(text) ? "" : ".") : p.children}</p>;
+}
 export const Failure = (p: { text: string }) => (
   <p class="failure" role="alert">
     {p.text}

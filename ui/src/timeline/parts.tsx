@@ -101,7 +101,7 @@ export function Side(p: { c: Controller; path: CriticalPath | null }) {
     return (
       <aside class="side">
         <Panel title="Search" remark={format.plural(c.found.value.names, "name")} copies={{ sql: `SELECT name, count(*) AS count, sum(dur) AS time_ns FROM event WHERE regexp_matches(name, '${(state.q ?? "").replace(/'/g, "''")}', 'i') GROUP BY name ORDER BY time_ns DESC` }}>
-          {c.found.value.rows.length ? <Table label="matching names" columns={sumColumns} rows={c.found.value.rows as never} shown={["name", "count", "time_ns"]} sort="-time_ns" bar="time_ns" onOpen={(row) => c.select(Number(row.longest))} /> : <Empty>no name matches</Empty>}
+          {c.found.value.rows.length ? <Table label="matching names" columns={sumColumns} rows={c.found.value.rows as never} shown={["name", "count", "time_ns"]} sort="-time_ns" bar="time_ns" onOpen={(row) => c.select(Number(row.longest))} /> : <Empty>No name of an event matches. The search is a regular expression without regard to case; Escape ends it.</Empty>}
         </Panel>
       </aside>
     );
