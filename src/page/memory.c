@@ -64,7 +64,7 @@ static ow_status add_heap(struct mem *mem, struct heaps *h, uint32_t number, str
 	return status;
 }
 
-ow_status page_add_memory(struct ow_ui *ui, ow_profile *profile, struct tiles *tiles,
+ow_status page_add_memory(struct ow_ui *ui, ow_profile *profile, struct tiles *tiles, bool *any,
 			  struct ow_error *err)
 {
 	struct view_options options;
@@ -73,6 +73,7 @@ ow_status page_add_memory(struct ow_ui *ui, ow_profile *profile, struct tiles *t
 
 	view_options_init(&options);
 	status = heaps_find(&h, profile->m, &options, err);
+	*any = status == OW_OK && h.count > 1; /* the last is what all heaps have together */
 	for (uint32_t i = 0; status == OW_OK && i + 1 < h.count && i < HEAPS_SHOWN; i++)
 		if (near_events(tiles, &h.items[h.order[i]]))
 			status = add_heap(&ui->mem, &h, h.order[i], tiles, err);

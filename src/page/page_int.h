@@ -27,7 +27,8 @@ struct page_mark {
 
 /* What the page asks for all the time: kept, because a file that was cut cannot be read without a guard. */
 struct page_facts {
-	bool damaged, has_code;
+	bool damaged;
+	bool has_memory;       /* the view heaps has rows */
 	bool grows;	       /* all files are recordings of programs, which may still run */
 	int64_t view_start_ns; /* where views begin to count on the axis of the timeline */
 };
@@ -39,6 +40,13 @@ struct page_child {
 	char path[640];
 };
 #define PAGE_CHILDREN 8
+
+/* The file of one rank as a profile by itself; compare.c. */
+struct page_rank {
+	ow_profile *profile; /* or NULL */
+	int64_t rank;
+	unsigned epoch; /* of the page when it was opened */
+};
 
 struct ow_ui {
 	struct mem mem;
@@ -59,6 +67,8 @@ struct ow_ui {
 	/* For the comparison, each file as a run of its own; made when it is asked for; under watch_lock. */
 	ow_profile **runs;
 	size_t run_count;
+	struct page_rank
+		pair[2]; /* two ranks that are compared, opened when asked for; under watch_lock */
 	/* Of a report: its runs, the base's first; NULL otherwise. */
 	ow_profile *const *given;
 	size_t given_base, given_new;
@@ -115,8 +125,8 @@ void page_free_runs(struct ow_ui *ui);
 struct ow_ui *page_new(ow_profile *profile, ow_profile *base, struct ow_error *err);
 void page_free(struct ow_ui *ui);
 
-/* memory.c: adds a row of values for each heap. */
-ow_status page_add_memory(struct ow_ui *ui, ow_profile *profile, struct tiles *tiles,
+/* memory.c: adds a row of values for each heap; any: whether there is one. */
+ow_status page_add_memory(struct ow_ui *ui, ow_profile *profile, struct tiles *tiles, bool *any,
 			  struct ow_error *err);
 /* ui.c: the rows of the timeline of a profile. */
 ow_status page_arrange(struct ow_ui *ui, ow_profile *profile, struct tiles **out,
@@ -177,6 +187,7 @@ PAGE_HANDLER(gap); /* gap.c */
 PAGE_HANDLER(chain);
 PAGE_HANDLER(diff);	 /* compare.c */
 PAGE_HANDLER(ranks);	 /* ranks.c */
+PAGE_HANDLER(path);	 /* path.c */
 PAGE_HANDLER(anomalies); /* minute.c */
 PAGE_HANDLER(minute);
 PAGE_HANDLER(keep);

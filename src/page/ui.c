@@ -91,6 +91,28 @@ static void add_text(const struct ow_ui *u, struct buf *to, const char *key, con
 	json_quote(to, str_from(u->open.redact ? redacted : text));
 }
 
+/* Pages that have nothing to show, as far as that is known without a look at all events. */
+static void add_empty(const struct ow_ui *u, struct buf *to)
+{
+	const struct {
+		const char *page;
+		bool empty;
+	} known[] = {
+		{ "timeline", !tiles_row_count(u->tiles) },
+		{ "memory", !u->facts.has_memory },
+		{ "ranks", u->profile->m->source.count <= 2 },
+	};
+	const char *comma = "";
+
+	buf_puts(to, ", \"empty\": [");
+	for (size_t i = 0; i < ARRAY_COUNT(known); i++)
+		if (known[i].empty) {
+			buf_printf(to, "%s\"%s\"", comma, known[i].page);
+			comma = ", ";
+		}
+	buf_puts(to, "]");
+}
+
 PAGE_HANDLER(state)
 {
 	struct ow_ui *u = ui;
@@ -116,15 +138,16 @@ PAGE_HANDLER(state)
 		   atomic_load(&u->frozen) ? "true" : "false");
 	if (u->job)
 		add_text(u, to, "job", u->job, "job");
-	if (state == OW_UI_READY)
+	if (state == OW_UI_READY) {
 		buf_printf(to,
-			   ", \"damaged\": %s, \"redacted\": %s, \"has_code\": %s, \"start_ns\": "
-			   "\"%lld\", \"span_ns\": %lld, \"view_start_ns\": %lld",
+			   ", \"damaged\": %s, \"redacted\": %s, \"start_ns\": \"%lld\", "
+			   "\"span_ns\": %lld, \"view_start_ns\": %lld",
 			   u->facts.damaged ? "true" : "false",
-			   u->profile->options.redact ? "true" : "false",
-			   u->facts.has_code ? "true" : "false", (long long)u->zero_ns,
+			   u->profile->options.redact ? "true" : "false", (long long)u->zero_ns,
 			   (long long)wrap_sub(tiles_end(u->tiles), u->zero_ns),
 			   (long long)u->facts.view_start_ns);
+		add_empty(u, to);
+	}
 	buf_puts(to, "}\n");
 }
 
@@ -170,6 +193,7 @@ static const struct page_route {
 	{ SERVER_GET, "/api/graph", false, page_graph },
 	{ SERVER_GET, "/api/diff", false, page_diff },
 	{ SERVER_GET, "/api/ranks", false, page_ranks },
+	{ SERVER_GET, "/api/path", false, page_path },
 	{ SERVER_GET, "/api/anomalies", false, page_anomalies },
 	{ SERVER_POST, "/api/minute", false, page_minute },
 	{ SERVER_POST, "/api/keep", false, page_keep },
@@ -236,11 +260,10 @@ ow_status page_arrange(struct ow_ui *ui, ow_profile *profile, struct tiles **out
 		return status;
 	facts->grows = is_recording(profile->m);
 	facts->damaged = ow_profile_damaged(profile);
-	facts->has_code = ow_profile_has_code(profile);
 	start = model_trace_start(profile->m);
 	status = tiles_new(profile->m, &ui->mem, &tiles, err);
 	if (status == OW_OK)
-		status = page_add_memory(ui, profile, tiles, err);
+		status = page_add_memory(ui, profile, tiles, &facts->has_memory, err);
 	status = api_read_end(profile, &reading, status, err);
 	if (status != OW_OK) {
 		tiles_free(tiles);

@@ -12,6 +12,7 @@ import socket
 import stat
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -19,6 +20,9 @@ import urllib.parse
 from random import Random
 
 ROOT = pathlib.Path(os.environ.get("OPWATCH_SRC", ".")).resolve()
+sys.path.insert(0, str(ROOT / "tests/support"))
+from patience import PATIENCE, until  # pylint: disable=wrong-import-position
+
 BIN = os.environ.get("OPWATCH_BIN", str(ROOT / "build/release/opwatch"))
 SAMPLE = str(ROOT / "samples/resnet.profile")
 
@@ -43,11 +47,11 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         self.process.stdout.close()
         self.process.stderr.close()
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE)
 
     def ask(self, path, body=None, method=None, **headers):
         """(status, bytes); a header that is None is not sent."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         all_headers = {"X-Opwatch-Token": self.token, **{k.replace("_", "-"): v for k, v in headers.items()}}
         with contextlib.closing(connection):
             connection.request(method or ("GET" if body is None else "POST"), path, body,
@@ -64,12 +68,10 @@ class Server:
         return json.loads(body)
 
     def wait(self):
-        for _ in range(600):
+        def done():
             state = self.get("/api/state")
-            if state["state"] != "loading":
-                return state
-            time.sleep(0.05)
-        raise AssertionError("still loading")
+            return state if state["state"] != "loading" else None
+        return until(done, "still loading", pause=0.05)
 
 
 def printed(*arguments):
@@ -96,6 +98,19 @@ class Answers(unittest.TestCase):
         both = [re.sub(r'memory_bytes": \d+', "", x) for x in facts]  # what a process holds in memory is its own
         self.assertEqual(*both)
 
+    def test_path_equals_the_command(self):
+        self.assertEqual(self.server.get("/api/path"), printed("path", SAMPLE, "--json"))
+        with tempfile.TemporaryDirectory() as folder:
+            make = ROOT / "tests/ui/make_ranks.py"
+            path = subprocess.run(["/usr/bin/python3", make, folder], check=True, text=True, stdout=subprocess.PIPE).stdout.split()[0]
+            server = Server(path)
+            self.addCleanup(server.stop)
+            server.wait()
+            self.assertTrue(server.get("/api/path")["rows"])
+            self.assertEqual(server.get("/api/path"), printed("path", path, "--json"))
+            self.assertEqual(server.get("/api/path", step=5), printed("path", path, "--step", "5", "--json"))
+            self.assertIn("not among the steps", server.get("/api/path", step=999)["refused"])
+
     def test_ranks_equal_the_command(self):
         self.assertEqual(self.server.get("/api/ranks"), printed("ranks", SAMPLE, "--json"))
         with tempfile.TemporaryDirectory() as folder:
@@ -106,9 +121,20 @@ class Answers(unittest.TestCase):
             server.wait()
             for _ in range(2):  # the second answer is the one that was kept
                 self.assertEqual(server.get("/api/ranks"), printed("ranks", *paths, "--json"))
+            for sides in ((0, 2), (3, 1)):
+                want = printed("diff", *[paths[i] for i in sides], "--json")
+                self.assertEqual(server.get("/api/diff", base_rank=sides[0], new_rank=sides[1]), want)
+            self.assertEqual(server.ask("/api/diff?base_rank=0&new_rank=9")[0], 404)
+            self.assertEqual(server.ask("/api/diff?base_rank=0")[0], 404)  # without --base there is nothing else to compare with
+            whole = Server(folder)
+            self.addCleanup(whole.stop)
+            whole.wait()
+            self.assertEqual(whole.get("/api/diff", base_rank=3, new_rank=1), want)
             hidden = Server(folder, "--redact")
             self.addCleanup(hidden.stop)
             hidden.wait()
+            status, body = hidden.ask("/api/diff?base_rank=0&new_rank=1")
+            self.assertEqual((status, folder.encode() in body), (501, False))
             status, body = hidden.ask("/api/ranks")
             self.assertEqual(status, 200, body)
             self.assertEqual(json.loads(body)["blamed"], [2])
@@ -305,7 +331,7 @@ class Questions(unittest.TestCase):
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)) as connection:
             connection.request("POST", "/api/sql", "SELECT sum(sin(x) * cos(x)) FROM range(90000000000) a(x)", {"X-Opwatch-Token": server.token})
             time.sleep(0.5)
-            self.assertEqual(server.stop(), 0)  # it waits for at most 20 s; the query would take hours
+            self.assertEqual(server.stop(), 0)  # it is patient, but the query would take hours
 
     def test_named_queries(self):
         queries = self.server.get("/api/queries")
@@ -372,10 +398,7 @@ class Minutes(unittest.TestCase):
                                       stderr=subprocess.DEVNULL)
             stack.callback(daemon.wait)
             stack.callback(daemon.terminate)
-            for _ in range(600):
-                if os.path.exists(daemon_socket) and rings.is_dir():
-                    break
-                time.sleep(0.05)
+            until(lambda: os.path.exists(daemon_socket) and rings.is_dir(), "the daemon does not listen", pause=0.05)
             server = Server("--daemon-socket", daemon_socket)
             stack.callback(server.stop)
             self.assertEqual(server.get("/api/anomalies")["rows"], [])
@@ -525,27 +548,28 @@ class Hostile(unittest.TestCase):
                 waiting.append(stack.enter_context(socket.socket()))
                 waiting[-1].setblocking(False)  # those that are not accepted would wait
                 waiting[-1].connect_ex(("127.0.0.1", self.server.port))
-            end = time.monotonic() + 20  # a busy machine takes a while to connect them
-            while len(sockets) <= 100 and time.monotonic() < end:
+
+            def connected():  # a busy machine takes a while to connect them
                 for s in list(waiting):
                     with contextlib.suppress(OSError):
                         s.send(b"GET /api/state HTTP/1.1\r\nHost: ")
                         sockets.append(s)
                         waiting.remove(s)
-            self.assertGreater(len(sockets), 100)
+                return len(sockets) > 100
+            until(connected, lambda: f"only {len(sockets)} connections")
             threads = int(re.search(r"Threads:\s+(\d+)", pathlib.Path(f"/proc/{self.server.process.pid}/status").read_text())[1])
             self.assertLess(threads, 200)
             # Headers that do not come: the server ends the connection by itself.
             slow = sockets[0]
-            slow.settimeout(18)
+            slow.settimeout(PATIENCE)
             with contextlib.suppress(ConnectionResetError):
                 self.assertLess(len(slow.recv(4096)), 4096)
-        for _ in range(100):
+
+        def answers():
             with contextlib.suppress(OSError, http.client.HTTPException):
-                if self.server.ask("/api/state")[0] == 200:
-                    return
-            time.sleep(0.1)
-        self.fail("the server does not answer any more")
+                return self.server.ask("/api/state")[0] == 200
+            return False
+        until(answers, "the server does not answer any more", pause=0.1)
 
     def test_random_requests(self):
         """Requests with bytes changed, cut, repeated. Fixed seeds; OPWATCH_FUZZ_REQUESTS asks for more."""

@@ -27,7 +27,7 @@ def missing():
 class Browser(unittest.TestCase):
     def run_checks(self, script):
         done = subprocess.run(["node", str(ROOT / "tests/ui" / script)], env={**os.environ, "OPWATCH": os.path.abspath(BIN)}, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240 + int(os.environ.get("OPWATCH_UI_SECONDS", "0")))
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600 + int(os.environ.get("OPWATCH_UI_SECONDS", "0")))
         self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_pages(self):

@@ -7,7 +7,6 @@ import os
 import pathlib
 import sys
 import tempfile
-import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
@@ -46,16 +45,21 @@ def mutate(data, random):
     return bytes(data)
 
 
+def seconds_used(pid):
+    """The time that a process has computed; a clock on the wall would also count the work of others."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="latin1").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Mutants(unittest.TestCase):
     def look(self, path):
         """What the page would say about the file: failed, damaged or shown."""
-        begin = time.monotonic()
         server = Server(str(path))
         try:
             state = server.wait()
             if state["state"] == "failed":
                 self.assertTrue(state["error"], path)
-                self.assertLess(time.monotonic() - begin, 20, path)
+                self.assertLess(seconds_used(server.process.pid), 20, path)
                 return "failed"
             self.assertEqual(state["state"], "ready", path)
             for request in ASKED:

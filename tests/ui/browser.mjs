@@ -39,6 +39,7 @@ export async function launch() {
 /** A tab that collects what must not happen. */
 export async function open(browser, server, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1600, height: 1000 }, ...options });
+  context.setDefaultTimeout(PATIENCE);
   const page = await context.newPage();
   page.problems = [];
   page.pending = new Set();
@@ -48,18 +49,32 @@ export async function open(browser, server, options = {}) {
   page.on("pageerror", (error) => page.problems.push(String(error)));
   if (server) {
     await page.goto(server.address);
-    await page.waitForSelector("nav a.on", { timeout: 60000 });
+    await page.waitForSelector("nav a.on", { timeout: PATIENCE });
   }
   return page;
 }
 
-/** Waits until every answer is there, but for those that the page asks for again and again or does not read, and a little longer. */
-export async function settle(page, ms = 250) {
-  for (let quiet = 0, end = Date.now() + 15000; quiet < 2 && Date.now() < end; ) {
-    await page.waitForTimeout(30);
-    quiet = page.pending.size ? 0 : quiet + 1;
+/** What never happens is given up after this long; a busy machine may need most of it. */
+export const PATIENCE = 60000;
+
+/** The page has drawn and run what it wanted to run after that (Preact's effects), three times over: an answer may lead to a request, and that to another. What
+ * it asked for by then is known here, because the messages of the browser come in order. */
+const drawn = (page) =>
+  page
+    .evaluate(async () => {
+      for (let i = 0; i < 3; i++) await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+      return document.querySelector(".waiting") === null;
+    })
+    .catch(() => false); // it goes to another page just now
+
+/** Waits until every answer is there, but for those that the page asks for again and again or does not read, and until it is drawn; then a little longer. */
+export async function settle(page, ms = 0) {
+  for (let quiet = 0, end = Date.now() + PATIENCE; quiet < 2 && Date.now() < end; ) {
+    const done = await drawn(page);
+    quiet = done && !page.pending.size ? quiet + 1 : 0;
+    if (!quiet) await page.waitForTimeout(20);
   }
-  await page.waitForTimeout(ms);
+  if (ms) await page.waitForTimeout(ms);
 }
 
 /** Runs a check, prints one line, counts failures. */
@@ -84,6 +99,6 @@ export const column = (page, table, name) => page.$$eval(`[aria-label='${table}'
 export const numbers = (texts) => texts.map((text) => (text === "not known" ? null : Number(text.split(" ")[0])));
 export const show = async (page, hash) => {
   await page.evaluate((to) => (location.hash = to), hash);
-  await settle(page, 150);
+  await settle(page);
 };
 export const params = (page) => page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.split("?")[1] ?? "")));

@@ -115,6 +115,37 @@ await check("Timeline: folded steps name what grew, and lead to the step", async
   assert.ok((await params(page)).t && !(await params(page)).steps);
 });
 
+await check("Timeline: the critical path has the pieces of the command, in their places; a piece leads to its event", async () => {
+  await show(page, "#/timeline?t=0-9000000");
+  await page.keyboard.press("p");
+  await settle(page);
+  assert.equal((await params(page)).path, "0"); // the step in sight
+  await show(page, "#/timeline?path=on");
+  const want = printed("path", slower, "--json");
+  assert.ok(want.rows.length > 5);
+  assert.match(await page.innerText(".path-label"), new RegExp("of step " + want.step + "$"));
+  const shown = numbers(await column(page, "pieces of the critical path", "dur_ns"));
+  assert.deepEqual(shown, want.rows.map((row) => row.dur_ns).slice(0, shown.length));
+  assert.equal(want.rows.reduce((sum, row) => sum + row.dur_ns, 0), want.step_ns);
+  // The middle of the longest piece of a kernel, on the strip: a click selects the event that the command names.
+  const step = printed("steps", slower, "--json").rows.find((row) => row.step === want.step);
+  const longest = want.rows.reduce((a, b) => (b.event && b.dur_ns > a.dur_ns ? b : a));
+  const before = want.rows.slice(0, want.rows.indexOf(longest)).reduce((sum, row) => sum + row.dur_ns, 0);
+  const at = await page.evaluate((t) => { const c = window.opwatchTimeline; const { from, to } = c.range.value; return ((t - from) / (to - from)) * c.size.value.width; }, step.start_ns + before + longest.dur_ns / 2);
+  await page.click(".path-strip canvas", { position: { x: at, y: 12 } });
+  await page.waitForSelector(".details");
+  assert.equal((await params(page)).sel, "e" + longest.event);
+  const url = page.url();
+  await page.reload();
+  await page.waitForSelector(".path-strip canvas");
+  await settle(page);
+  assert.equal(page.url(), url);
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Escape");
+  await settle(page);
+  assert.equal((await params(page)).path, undefined);
+});
+
 await check("Timeline: e makes a table of everything in sight", async () => {
   await show(page, "#/timeline");
   await page.keyboard.press("e");
@@ -180,7 +211,7 @@ await check("copy as link, command, SQL, Markdown on a panel", async () => {
   for (const name of ["link", "command", "SQL", "Markdown", "CSV"]) {
     await page.click(".panel footer button:has-text('copy as')");
     await page.click(`.panel footer .copies button:has-text('${name}')`);
-    await page.waitForTimeout(50);
+    await page.waitForFunction((what) => document.querySelector(".toast")?.textContent === "copied: " + what, name);
     texts[name] = await page.evaluate(() => navigator.clipboard.readText());
   }
   assert.ok(texts.link.startsWith(server.origin) && texts.link.includes("#t="));
@@ -223,6 +254,13 @@ await check("Graph: costs of the scope view; scopes open, in the address, and cl
   assert.ok(scope);
 });
 
+await check("Timeline: without what a critical path needs, the panel says why", async () => {
+  await show(tab, "#/timeline?path=on");
+  const want = printed("path", sample, "--json");
+  assert.ok(want.footer && !want.rows.length);
+  assert.equal((await tab.innerText(".side .empty")).toLowerCase(), want.footer.toLowerCase() + ".");
+});
+
 await check("Graph: rows by keyboard select and open", async () => {
   await show(tab, "#/graph");
   await tab.focus("[aria-label='nodes of the graph']");
@@ -263,7 +301,7 @@ for (const colorScheme of ["light", "dark"])
     const own = await open(browser, graphServer, { colorScheme, bypassCSP: true });
     const links = await own.$$eval("nav a[href^='#/']:not(.logo)", (all) => all.map((a) => a.getAttribute("href")));
     const found = [];
-    for (const link of [...links, "#/timeline?sel=e5", "#/ops?view=op", "#/timeline?q=Conv"]) {
+    for (const link of [...links, "#/timeline?sel=e5", "#/ops?view=op", "#/timeline?q=Conv", "#/timeline?path=on"]) {
       await show(own, link);
       found.push(...(await violations(own)).map((text) => link + " " + text));
     }
@@ -277,7 +315,7 @@ for (const colorScheme of ["light", "dark"])
 await check("axe-core finds nothing on Ranks and Compare with data", async () => {
   const paths = execFileSync("/usr/bin/python3", [path.join(root, "tests/ui/make_ranks.py"), scratch]).toString().trim().split("\n");
   const found = [];
-  for (const [files, options, links] of [[paths, [], ["#/ranks", "#/ranks?as=table", "#/ranks?by=duration", "#/start"]], [[slower], ["--base", base], ["#/compare", "#/advice", "#/input"]]]) {
+  for (const [files, options, links] of [[paths, [], ["#/ranks", "#/ranks?as=table", "#/ranks?by=duration", "#/start"]], [[slower], ["--base", base], ["#/compare", "#/advice", "#/input", "#/timeline?path=on"]]]) {
     const other = await serve(files, options);
     const own = await open(browser, other, { bypassCSP: true });
     for (const link of links) {

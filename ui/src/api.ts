@@ -56,22 +56,29 @@ export function withParams(path: string, params: Params): string {
   return text ? path + "?" + text : path;
 }
 
-export async function getJson<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
+/** `measure` gets the length of the answer's text. */
+export async function getJson<T>(path: string, params: Params = {}, signal?: AbortSignal, measure?: (bytes: number) => void): Promise<T> {
   const key = withParams(path, params);
   if (window.opwatchReport) {
     if (key in window.opwatchReport) return window.opwatchReport[key] as T;
     throw new ApiError(404, NOT_HELD);
   }
-  return (await request(key, { signal })).json() as Promise<T>;
+  const response = await request(key, { signal });
+  if (!measure) return response.json() as Promise<T>;
+  const text = await response.text();
+  measure(text.length);
+  return JSON.parse(text) as T;
 }
 
-export async function getText(path: string, params: Params = {}): Promise<string> {
+export async function getText(path: string, params: Params = {}, measure?: (bytes: number) => void): Promise<string> {
   const key = withParams(path, params);
   if (window.opwatchReport) {
     if (key in window.opwatchReport) return window.opwatchReport[key] as string;
     throw new ApiError(404, NOT_HELD);
   }
-  return (await request(key)).text();
+  const text = await (await request(key)).text();
+  measure?.(text.length);
+  return text;
 }
 
 export async function post(path: string, body: string, signal?: AbortSignal): Promise<Response> {
@@ -107,7 +114,8 @@ export interface State {
   error?: string;
   damaged?: boolean;
   redacted?: boolean;
-  has_code?: boolean;
+  /** Pages without data, as far as that is known without a look at them. */
+  empty?: string[];
   start_ns?: string;
   span_ns?: number;
   view_start_ns?: number;

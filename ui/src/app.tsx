@@ -7,7 +7,7 @@ import { ApiError, getJson, inReport, post, takeToken, type State } from "./api"
 import { address, readAddress } from "./address";
 import * as format from "./format";
 import { download, epoch, forget } from "./load";
-import { baseFiles, files, say, toast, viewStart, zero } from "./parts/panel";
+import { baseFiles, emptyPages, files, say, toast, viewStart, zero } from "./parts/panel";
 import { Palette } from "./parts/palette";
 import { PAGES, pageOf, type Page } from "./pages";
 import "uplot/dist/uPlot.min.css";
@@ -19,6 +19,9 @@ const failure = signal<{ status: number; text: string } | null>(null);
 /** A report has the pages whose answers it holds, and Compare if it was made with --base. */
 const isHere = (page: Page) => !inReport() || (page.inReport && (page.name !== "compare" || baseFiles.value.length > 0));
 
+/** What the server knows to be without data, and what was found so when the page was looked at. */
+const isEmpty = (page: Page, s: State) => (s.empty ?? []).includes(page.name) || emptyPages.value.has(page.name) || (page.name === "compare" && s.state === "ready" && !baseFiles.value.length && s.files.length < 2 && !address.value.params.base_rank);
+
 /** Takes what the server says; a new epoch makes all answers old. */
 function take(now: State) {
   const old = state.value;
@@ -27,7 +30,10 @@ function take(now: State) {
   zero.value = Number(now.start_ns ?? 0);
   viewStart.value = now.view_start_ns ?? 0;
   failure.value = null;
-  if (old && old.epoch !== now.epoch) forget();
+  if (old && old.epoch !== now.epoch) {
+    forget();
+    emptyPages.value = new Set();
+  }
   if (!old || JSON.stringify({ ...old, elapsed_ns: 0 }) !== JSON.stringify({ ...now, elapsed_ns: 0 }) || now.state === "loading") state.value = now;
   if ((old?.epoch ?? 0) !== (now.epoch ?? 0)) epoch.value = now.epoch ?? 0;
 }
@@ -98,6 +104,7 @@ function Frame(p: { state: State }) {
           <a key={one.name} href={"#/" + one.name} class={one === page ? "on" : ""} aria-current={one === page ? "page" : undefined}>
             {one.title}
             {one.name === "files" && s.damaged && <small class="badge">damaged</small>}
+            {isEmpty(one, s) && <small class="badge nothing" title="these files have no data for this page; it says what would have">empty</small>}
           </a>
         ))}
         <span class="spacer" />

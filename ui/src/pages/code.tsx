@@ -30,7 +30,7 @@ export function CodePage() {
   if (!files.length && !param("file"))
     return (
       <div class="page">
-        <Panel title="Code"><Empty>The files name no lines of source code. A recording with Python stacks, a sampled profile or a TensorFlow profile with code traces does.</Empty></Panel>
+        <Panel title="Code"><Empty page="code">The files name no lines of source code. A recording with Python stacks, a sampled profile or a TensorFlow profile with code traces does.</Empty></Panel>
       </div>
     );
   const file = param("file") || String(files[0]?.file ?? "");

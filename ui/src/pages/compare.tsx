@@ -1,12 +1,13 @@
-// compare.tsx: the page Compare: this run against another one (--base), as `opwatch diff` has it: the verdict with its
-// statistics, the steps of both, the phases, a differential flame graph, and every cell that is new, gone or changed.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+// compare.tsx: the page Compare: this run against another one (--base), or two ranks of this one (?base_rank=0&new_rank=2), as `opwatch diff` has it:
+// the verdict with its statistics, the steps of both, the phases, a differential flame graph, and every cell that is new, gone or changed.
+import { useMemo, useState } from "preact/hooks";
 import { change, format as hash, param } from "../address";
-import { type Cell, type Row, type Table as TableData } from "../api";
+import { inReport, type Cell, type Params, type Row, type Table as TableData } from "../api";
 import { PHASE_COLOURS, PHASE_TITLES } from "../colours";
 import * as format from "../format";
 import { useAnswer } from "../load";
 import * as flame from "../parts/flame";
+import { FlameCanvas, useFocus } from "../parts/flamecanvas";
 import { baseFiles, Empty, Failure, Panel, Waiting, files } from "../parts/panel";
 import { median } from "../parts/steps";
 import { Table, toCsv, toMarkdown } from "../parts/table";
@@ -30,36 +31,56 @@ interface Diff extends TableData {
 }
 
 const signed = (ns: number) => (ns > 0 ? "+" : ns < 0 ? "−" : "±") + format.time(Math.abs(ns));
-const diffCommand = () => ["opwatch", "diff", ...(baseFiles.value.length === 1 && files.value.length === 1 ? [baseFiles.value[0], files.value[0]] : ["--base", ...baseFiles.value, "--new", ...files.value])].map(format.shellWord).join(" ");
+
+/** What is compared: the ranks that the address names, or the files of the command line. */
+interface Sides {
+  query: Params;
+  base: string[];
+  other: string[];
+  ranks: [number, number] | null;
+}
+function useSides(): Sides | null {
+  const [a, b] = ["base_rank", "new_rank"].map((name) => (/^\d+$/.test(param(name)) ? Number(param(name)) : null));
+  const pair = a !== null && b !== null && !inReport();
+  const known = useAnswer<TableData>(pair ? "/api/view" : null, { name: "sources" });
+  if (!pair) return baseFiles.value.length ? { query: {}, base: baseFiles.value, other: files.value, ranks: null } : null;
+  const fileOf = (rank: number) => String(known.value?.rows.find((row) => row.rank === rank)?.path ?? `rank ${rank}`);
+  return { query: { base_rank: a, new_rank: b }, base: [fileOf(a)], other: [fileOf(b)], ranks: [a, b] };
+}
+const diffCommand = (s: Sides) => ["opwatch", "diff", ...(s.base.length === 1 && s.other.length === 1 ? [s.base[0], s.other[0]] : ["--base", ...s.base, "--new", ...s.other])].map(format.shellWord).join(" ");
 const SHOWN = ["op", "phase", "line", "rank", "base_ns", "new_ns", "delta_ns", "base_count", "new_count", "change", "q"];
 
 export function ComparePage() {
-  if (!baseFiles.value.length)
+  const sides = useSides();
+  if (!sides)
     return (
       <div class="page">
         <Panel title="Compare">
           <Empty>There is nothing to compare with. Start the page with the other run:</Empty>
           <pre>opwatch ui {files.value.map(format.shellWord).join(" ")} --base OTHER</pre>
+          {files.value.length > 1 && !inReport() && <p class="fact">Two ranks of one job are chosen on the page <a href="#/ranks">Ranks</a>.</p>}
         </Panel>
       </div>
     );
-  return <Comparison />;
+  return <Comparison sides={sides} />;
 }
 
-function Comparison() {
-  const diff = useAnswer<Diff>("/api/diff");
+function Comparison(p: { sides: Sides }) {
+  const { sides } = p;
+  const diff = useAnswer<Diff>("/api/diff", sides.query);
   if (diff.error) return <div class="page"><Failure text={diff.error} /></div>;
-  if (!diff.value) return <div class="page"><Waiting /></div>;
+  if (!diff.value) return <div class="page"><Waiting what={sides.ranks ? "The files of both ranks are read and compared." : "The runs are compared."} /></div>;
   const d = diff.value;
   return (
     <div class="page">
+      {sides.ranks && <p class="fact">Rank {sides.ranks[1]} (new) against rank {sides.ranks[0]} (base) of one job. Ranks that wait for each other take equally long for a step: look at what fills it. <a href={hash({ page: "compare", params: { base_rank: String(sides.ranks[1]), new_rank: String(sides.ranks[0]) } })}>swap</a> · <a href="#/ranks">all ranks</a></p>}
       <section class="verdict"><p>{d.sentence ? d.sentence[0].toUpperCase() + d.sentence.slice(1) + "." : "The runs have no steps that could be compared."}</p></section>
       <div class="columns">
-        <Panel title="The step" remark={<b class={d.conclusion === "slower" ? "worse" : ""}>{d.conclusion.replace(/_/g, " ")}</b>} copies={{ command: diffCommand() }}>
+        <Panel title="The step" remark={<b class={d.conclusion === "slower" ? "worse" : ""}>{d.conclusion.replace(/_/g, " ")}</b>} copies={{ command: diffCommand(sides) }}>
           <table class="facts">
             <tbody>
-              <tr><th scope="row">base</th><td>{d.base_step_ns === null ? "not known" : <b>{format.time(d.base_step_ns)}</b>} <small>mean steady step · {baseFiles.value.map(format.baseName).join(", ")}</small></td></tr>
-              <tr><th scope="row">new</th><td>{d.new_step_ns === null ? "not known" : <b>{format.time(d.new_step_ns)}</b>} <small>mean steady step · {files.value.map(format.baseName).join(", ")}</small></td></tr>
+              <tr><th scope="row">base</th><td>{d.base_step_ns === null ? "not known" : <b>{format.time(d.base_step_ns)}</b>} <small>mean steady step · {sides.base.map(format.baseName).join(", ")}</small></td></tr>
+              <tr><th scope="row">new</th><td>{d.new_step_ns === null ? "not known" : <b>{format.time(d.new_step_ns)}</b>} <small>mean steady step · {sides.other.map(format.baseName).join(", ")}</small></td></tr>
               {d.delta_ns !== null && <tr><th scope="row">difference</th><td><b>{signed(d.delta_ns)}</b>{d.delta_low_ns !== null && d.delta_high_ns !== null ? ` (95 %: ${signed(d.delta_low_ns)} to ${signed(d.delta_high_ns)})` : ""}</td></tr>}
               {d.unexplained_ns !== null && <tr><th scope="row">in no cell</th><td>{signed(d.unexplained_ns)} <small>nothing was recorded there</small></td></tr>}
               {d.detectable_ns !== null && <tr><th scope="row">detectable</th><td>{format.time(d.detectable_ns)} <small>a smaller change would not be seen</small></td></tr>}
@@ -68,28 +89,29 @@ function Comparison() {
             </tbody>
           </table>
         </Panel>
-        <StepsOfBoth />
+        <StepsOfBoth sides={sides} />
       </div>
-      <Phases rows={d.rows} />
-      <DiffFlame />
-      <Cells diff={d} />
+      <Phases rows={d.rows} sides={sides} />
+      <DiffFlame sides={sides} />
+      <Cells diff={d} sides={sides} />
     </div>
   );
 }
 
 /** Each step of both runs as a dot on one scale, with the medians. */
-function StepsOfBoth() {
-  const base = useAnswer<TableData>("/api/view", { name: "steps", base: 1 });
-  const now = useAnswer<TableData>("/api/view", { name: "steps" });
+function StepsOfBoth(p: { sides: Sides }) {
+  const ranks = p.sides.ranks;
+  const base = useAnswer<TableData>("/api/view", ranks ? { name: "steps", rank: ranks[0] } : { name: "steps", base: 1 });
+  const now = useAnswer<TableData>("/api/view", ranks ? { name: "steps", rank: ranks[1] } : { name: "steps" });
   const times = (t?: TableData) => (t?.rows ?? []).map((row) => Number(row.duration_ns)).filter((ns) => ns > 0);
   const sides: [string, number[]][] = [["base", times(base.value)], ["new", times(now.value)]];
   const most = Math.max(1, ...sides.flatMap(([, all]) => all));
   const toX = (ns: number) => 44 + (ns / most) * 560;
   const error = base.error ?? now.error;
   return (
-    <Panel title="Steps" remark={sides.map(([name, all]) => `${name} ${format.plural(all.length, "step")}`).join(", ")} copies={{ command: diffCommand() }}>
+    <Panel title="Steps" remark={sides.map(([name, all]) => `${name} ${format.plural(all.length, "step")}`).join(", ")} copies={{ command: diffCommand(p.sides) }}>
       {error && <Failure text={error} />}
-      {sides.every(([, all]) => !all.length) ? <Empty>No steps are known.</Empty> : (
+      {sides.every(([, all]) => !all.length) ? <Empty>Nothing in the files of either side marks a step. Option --step-marker names the slices that are steps.</Empty> : (
         <figure class="steps">
           <svg viewBox="0 0 640 110" role="img" aria-label={sides.map(([name, all]) => `${name}: ${all.length} steps, median ${all.length ? format.time(median([...all].sort((a, b) => a - b))) : "not known"}`).join("; ")}>
             {[0, 0.5, 1].map((part) => <g key={part}><line class="grid" x1={toX(most * part)} x2={toX(most * part)} y1={4} y2={88} /><text class="axis middle" x={toX(most * part)} y={102}>{part ? format.time(most * part) : "0"}</text></g>)}
@@ -111,7 +133,7 @@ function StepsOfBoth() {
   );
 }
 
-function Phases(p: { rows: Row[] }) {
+function Phases(p: { rows: Row[]; sides: Sides }) {
   const sums = useMemo(() => {
     const by = new Map<string, Row>();
     for (const row of p.rows) {
@@ -126,7 +148,7 @@ function Phases(p: { rows: Row[] }) {
   const columns = ["phase", "base_ns", "new_ns", "delta_ns"].map((name, i) => ({ name, type: i ? "int" : "text", unit: i ? "ns" : null }));
   if (!sums.length) return null;
   return (
-    <Panel title="Phases" remark="per step; upper bar base, lower bar new" copies={{ command: diffCommand(), markdown: () => toMarkdown(columns, sums), csv: () => toCsv(columns, sums) }}>
+    <Panel title="Phases" remark="per step; upper bar base, lower bar new" copies={{ command: diffCommand(p.sides), markdown: () => toMarkdown(columns, sums), csv: () => toCsv(columns, sums) }}>
       <table class="phases">
         <thead><tr><th scope="col">phase</th><th scope="col"><span class="hidden">bars</span></th><th scope="col" class="number">base</th><th scope="col" class="number">new</th><th scope="col" class="number">difference</th></tr></thead>
         <tbody>
@@ -149,45 +171,12 @@ function Phases(p: { rows: Row[] }) {
 }
 
 /** What `opwatch diff --to flamegraph` draws: as wide as in the new runs, red where it takes more, blue where less. */
-function DiffFlame() {
-  const answer = useAnswer<TableData>("/api/diff", { frames: 1 });
-  const box = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(900);
-  const [hover, setHover] = useState<flame.Box | null>(null);
+function DiffFlame(p: { sides: Sides }) {
+  const answer = useAnswer<TableData>("/api/diff", { ...p.sides.query, frames: 1 });
+  const [hover, setHover] = useState<flame.Node | null>(null);
   const root = useMemo(() => flame.fromFrames(answer.value?.rows ?? []), [answer.value]);
   const most = useMemo(() => flame.mostDifferent(root), [root]);
-  // The zoom is a path of child numbers, so that it survives a reload.
-  const focus = useMemo(() => {
-    let at: flame.Node = root;
-    for (const step of param("at") ? param("at").split(".") : []) at = at.children[Number(step)] ?? at;
-    return at;
-  }, [root, param("at")]);
-  const { boxes, rows: depth } = useMemo(() => flame.layout(focus, width), [focus, width]);
-  const height = depth * flame.BOX;
-  const ready = root.children.length > 0;
-  useEffect(() => {
-    if (!box.current) return;
-    const observer = new ResizeObserver(() => box.current && setWidth(Math.max(200, box.current.clientWidth)));
-    observer.observe(box.current);
-    return () => observer.disconnect();
-  }, [ready]);
-  useEffect(() => {
-    const g = canvas.current?.getContext("2d");
-    if (!canvas.current || !g) return;
-    const ratio = window.devicePixelRatio || 1;
-    canvas.current.width = width * ratio;
-    canvas.current.height = Math.min(16000, height * ratio);
-    g.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const style = getComputedStyle(canvas.current);
-    flame.paint(g, boxes, height, false, null, { text: style.getPropertyValue("--text"), background: style.getPropertyValue("--canvas"), dim: style.getPropertyValue("--line") }, hover?.node ?? null, (node) => flame.diffColour(Number((node as flame.DiffNode).row.delta_ns), most));
-  });
-  const find = (e: MouseEvent) => boxes.find((b) => e.offsetY >= b.y && e.offsetY < b.y + flame.BOX && e.offsetX >= b.x && e.offsetX < b.x + b.width) ?? null;
-  const pathOf = (node: flame.Node) => {
-    const path: number[] = [];
-    for (let at: flame.Node = node; at.parent; at = at.parent) path.unshift(at.parent.children.indexOf(at));
-    return path.join(".");
-  };
+  const focus = useFocus(root);
   if (answer.error) return <Panel title="Differential flame graph"><Failure text={answer.error} /></Panel>;
   if (!answer.value) return <Panel title="Differential flame graph"><Waiting /></Panel>;
   const column = answer.value.columns.find((c) => c.name === "new_ns") ?? { name: "new_ns", type: "int", unit: "ns" };
@@ -197,20 +186,15 @@ function DiffFlame() {
     const own = Number(row.base_self_ns) !== Number(row.base_ns) || Number(row.new_self_ns) !== Number(row.new_ns);
     return `${row.name}: ${value(row.base_ns)} → ${value(row.new_ns)}, ${value(Math.abs(delta))} ${delta < 0 ? "less" : "more"}${own ? `; itself ${value(row.base_self_ns)} → ${value(row.new_self_ns)}` : ""}${row.change ? `; ${row.change}` : ""}${row.new_name ? `, now ${row.new_name}` : ""}`;
   };
-  if (!ready) return <Panel title="Differential flame graph"><Empty>The new runs have no time in any frame.</Empty></Panel>;
+  if (!root.children.length) return <Panel title="Differential flame graph"><Empty>The new runs have no time in any frame.</Empty></Panel>;
   return (
-    <Panel title="Differential flame graph" remark={hover ? explain((hover.node as flame.DiffNode).row) : focus !== root ? `inside ${focus.name}; click a box above it to go back` : "as wide as in the new run; red takes more than in the base, blue less; click to zoom"} copies={{ command: diffCommand() + " --to flamegraph --out diff.svg" }}>
-      <div class="flame" ref={box}>
-        <canvas ref={canvas} style={{ height: height + "px" }} role="img" aria-label="differential flame graph; the table below has the same differences" onPointerMove={(e) => setHover(find(e))} onPointerLeave={() => setHover(null)} onClick={(e) => {
-          const hit = find(e);
-          if (hit) change({ at: pathOf(hit.node) });
-        }} />
-      </div>
+    <Panel title="Differential flame graph" remark={hover ? explain((hover as flame.DiffNode).row) : focus !== root ? `inside ${focus.name}; click a box above it to go back` : "as wide as in the new run; red takes more than in the base, blue less; click to zoom"} copies={{ command: diffCommand(p.sides) + " --to flamegraph --out diff.svg" }}>
+      <FlameCanvas focus={focus} label="differential flame graph; the table below has the same differences" onHover={setHover} colourOf={(node) => flame.diffColour(Number((node as flame.DiffNode).row.delta_ns), most)} />
     </Panel>
   );
 }
 
-function Cells(p: { diff: Diff }) {
+function Cells(p: { diff: Diff; sides: Sides }) {
   const { diff } = p;
   const kindOf = (row: Row) => (row.change ? String(row.change) : "unchanged");
   const kinds = [...new Set(diff.rows.map(kindOf))].sort();
@@ -224,9 +208,9 @@ function Cells(p: { diff: Diff }) {
         {["*", ...kinds].map((one) => <button key={one} type="button" class={one === kind ? "on" : ""} aria-pressed={one === kind} onClick={() => change({ change: one === "*" ? "" : one })}>{one === "*" ? "all" : one} {one === "*" ? diff.rows.length : diff.rows.filter((row) => kindOf(row) === one).length}</button>)}
         <input type="search" class="filter" placeholder="filter (regex)" aria-label="filter what changed" value={param("q")} onInput={(e) => change({ q: e.currentTarget.value }, true)} />
       </span>}
-      copies={{ command: diffCommand(), markdown: () => toMarkdown(diff.columns, rows), csv: () => toCsv(diff.columns, rows) }}
+      copies={{ command: diffCommand(p.sides), markdown: () => toMarkdown(diff.columns, rows), csv: () => toCsv(diff.columns, rows) }}
     >
-      {rows.length ? <Table label="what changed" columns={diff.columns} rows={rows} shown={SHOWN} titles={{ base_count: "base runs", new_count: "new runs", delta_ns: "difference" }} height={20} onOpen={(row) => (location.hash = hash({ page: "timeline", params: { q: "^" + String(row.new_op || row.op).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") } }))} /> : <Empty>No cell is like that.</Empty>}
+      {rows.length ? <Table label="what changed" columns={diff.columns} rows={rows} shown={SHOWN} titles={{ base_count: "base runs", new_count: "new runs", delta_ns: "difference" }} height={20} onOpen={(row) => (location.hash = hash({ page: "timeline", params: { q: "^" + String(row.new_op || row.op).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") } }))} /> : <Empty>No cell matches the filter and the kind of change above: choose all, or clear the filter.</Empty>}
     </Panel>
   );
 }

@@ -5,7 +5,7 @@ import { address, change } from "../address";
 import { PHASE_COLOURS, PHASE_TITLES } from "../colours";
 import * as format from "../format";
 import { Panel } from "../parts/panel";
-import type { Chain } from "./timeline";
+import type { Chain } from "../timeline/controller";
 
 export interface Frame {
   frame: number;

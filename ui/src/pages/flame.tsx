@@ -1,12 +1,13 @@
 // flame.tsx: the page Flame: costs by call stack or name scope as a flame graph, with a table of the same tree. Click
 // zooms, the table filters along, "inverted" asks what calls the costly functions.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { change, param } from "../address";
 import { inReport, type Params, type Row, type Table as TableData } from "../api";
 import * as format from "../format";
 import { useAnswer } from "../load";
 import { Empty, Failure, Panel, Waiting, command } from "../parts/panel";
 import * as flame from "../parts/flame";
+import { FlameCanvas, useFocus } from "../parts/flamecanvas";
 import { Table, toCsv, toMarkdown } from "../parts/table";
 import { optionWords } from "../parts/view";
 
@@ -56,19 +57,8 @@ function Graph(p: { table: TableData; metric: string; command: string; view: str
     return tree;
   }, [p.table, total, inverted, merged]);
   const rows = useMemo(() => flame.byName(root), [root]);
-  // The zoom is a path of child numbers, so that it survives a reload.
-  const focus = useMemo(() => {
-    let at = root;
-    for (const step of param("at") ? param("at").split(".") : []) at = at.children[Number(step)] ?? at;
-    return at;
-  }, [root, param("at")]);
-  const box = useRef<HTMLDivElement>(null);
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const [width, setWidth] = useState(900);
-  const [hover, setHover] = useState<flame.Box | null>(null);
-  const { boxes, rows: depth } = useMemo(() => flame.layout(focus, width), [focus, width]);
-  const height = depth * flame.BOX;
-  const up = param("up") === "1";
+  const focus = useFocus(root);
+  const [hover, setHover] = useState<flame.Node | null>(null);
   const query = param("q");
   const matches = useMemo(() => {
     if (!query) return null;
@@ -80,45 +70,15 @@ function Graph(p: { table: TableData; metric: string; command: string; view: str
     }
   }, [query]);
 
-  useEffect(() => {
-    if (!box.current) return;
-    const observer = new ResizeObserver(() => box.current && setWidth(Math.max(200, box.current.clientWidth)));
-    observer.observe(box.current);
-    return () => observer.disconnect();
-  }, []);
-  useEffect(() => {
-    const g = canvas.current?.getContext("2d");
-    if (!canvas.current || !g) return;
-    const ratio = window.devicePixelRatio || 1;
-    canvas.current.width = width * ratio;
-    canvas.current.height = Math.min(16000, height * ratio);
-    g.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const style = getComputedStyle(canvas.current);
-    flame.paint(g, boxes, height, up, matches, { text: style.getPropertyValue("--text"), background: style.getPropertyValue("--canvas"), dim: style.getPropertyValue("--line") }, hover?.node ?? null);
-  });
-  const find = (e: MouseEvent) => {
-    const y = up ? height - e.offsetY : e.offsetY;
-    return boxes.find((b) => y >= b.y && y < b.y + flame.BOX && e.offsetX >= b.x && e.offsetX < b.x + b.width) ?? null;
-  };
-  const pathOf = (node: flame.Node) => {
-    const path: number[] = [];
-    for (let at: flame.Node = node; at.parent; at = at.parent) path.unshift(at.parent.children.indexOf(at));
-    return path.join(".");
-  };
   const value = (n: number) => format.cell(n, column);
   const shown = matches ? rows.filter((row) => matches(String(row.name))) : rows;
   const columns = [{ name: "name", type: "text", unit: null }, { name: "self", type: column.type, unit: column.unit }, { name: "percent", type: "real", unit: "percent" }, { name: "total", type: column.type, unit: column.unit }];
   if (!root.children.length) return <Panel title="Flame graph"><Empty>{p.table.footer ?? (p.view === "code" ? "The files name no source lines with this cost, and no sampled stacks. Try by name scope, or another cost." : "There are no costs of this kind.")}</Empty></Panel>;
   return (
     <>
-      <Panel title="Flame graph" remark={hover ? `${hover.node.name}: ${value(hover.node.total)}, ${format.percent((100 * hover.node.total) / Math.max(1e-9, root.total))}; own ${value(hover.node.self)}` : merged ? `only ${merged}` : focus !== root ? `inside ${focus.name}; click a caller above it to go back` : "click a box to zoom"} copies={{ command: p.command }}>
+      <Panel title="Flame graph" remark={hover ? `${hover.name}: ${value(hover.total)}, ${format.percent((100 * hover.total) / Math.max(1e-9, root.total))}; own ${value(hover.self)}` : merged ? `only ${merged}` : focus !== root ? `inside ${focus.name}; click a caller above it to go back` : "click a box to zoom"} copies={{ command: p.command }}>
         {(merged || focus !== root) && <button type="button" onClick={() => change({ only: "", at: "" })}>show all</button>}
-        <div class="flame" ref={box}>
-          <canvas ref={canvas} style={{ height: height + "px" }} role="img" aria-label="flame graph; the table below has the same numbers" onPointerMove={(e) => setHover(find(e))} onPointerLeave={() => setHover(null)} onClick={(e) => {
-            const hit = find(e);
-            if (hit) change({ at: pathOf(hit.node) });
-          }} />
-        </div>
+        <FlameCanvas focus={focus} up={param("up") === "1"} matches={matches} label="flame graph; the table below has the same numbers" onHover={setHover} />
       </Panel>
       <Panel title="By name" remark={format.plural(shown.length, "name")} copies={{ command: p.command, markdown: () => toMarkdown(columns, shown), csv: () => toCsv(columns, shown) }}>
         <Table label="costs by name" columns={columns} rows={shown} titles={{ self: "own", percent: "share of all", total: "with callees" }} bar="self" height={14} onOpen={(row: Row) => change({ only: String(row.name), at: "" })} />

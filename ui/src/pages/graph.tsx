@@ -52,12 +52,12 @@ export function GraphPage() {
   const flow = graph.value?.kind === "dataflow";
   const costs = useAnswer<TableData>(graph.value ? "/api/view" : null, flow ? COST_VIEW : { name: "work" });
   if (graph.error) return <Failure text={graph.error} />;
-  if (!graph.value || (!costs.value && !costs.error)) return <Waiting />;
+  if (!graph.value || (!costs.value && !costs.error)) return <Waiting what="The graph and the costs of its nodes are computed." />;
   if (!graph.value.nodes.length || !graph.value.edges.length)
     return (
       <div class="page">
         <Panel title="Graph">
-          <Empty>The files have no graph, and no events that call or launch others. A TensorFlow graph or profile, an XLA profile with its modules, or a trace with nested operations has one.</Empty>
+          <Empty page="graph">The files have no graph, and no events that call or launch others. A TensorFlow graph or profile, an XLA profile with its modules, or a trace with nested operations has one.</Empty>
         </Panel>
       </div>
     );

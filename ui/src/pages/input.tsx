@@ -9,9 +9,9 @@ import { View } from "../parts/view";
 export function InputPage() {
   const stages = useAnswer<TableData>("/api/view", { name: "pipeline" });
   if (stages.error) return <Failure text={stages.error} />;
-  if (!stages.value) return <Waiting />;
+  if (!stages.value) return <Waiting what="The stages of the input pipeline are looked for." />;
   const rows = stages.value.rows;
-  if (!rows.length) return <div class="page"><Panel title="Input" copies={{ command: command("pipeline") }}><Empty>{stages.value.footer ?? "No input pipeline was recorded."}</Empty></Panel></div>;
+  if (!rows.length) return <div class="page"><Panel title="Input" copies={{ command: command("pipeline") }}><Empty page="input">{stages.value.footer ?? "No input pipeline was recorded."}</Empty></Panel></div>;
   const slow = rows.find((row) => row.bottleneck === true);
   return (
     <div class="page">

@@ -79,7 +79,7 @@ export function JobsPage() {
         {rows.length > 0 && answer.why && <Failure text={answer.why + " What is shown is what was read before."} />}
         {rows.length ? <Table label="jobs" columns={JOB_COLUMNS} rows={rows} titles={{ step_ns: "step", last_ns: "last step", since_ns: "since a step", cpu: "CPUs", device: "device busy" }} height={10} onOpen={(row) => change({ job: String(row.name) })} isMarked={(row) => row.name === chosen?.name} /> : (
           <>
-            <Empty>{answer.why || "No job runs under the daemon."}</Empty>
+            <Empty>{answer.why || "No job runs under the daemon: opwatch record --job NAME -- COMMAND starts one."}</Empty>
             <pre>opwatch daemon{"\n"}opwatch record --job NAME -- PROGRAM</pre>
           </>
         )}

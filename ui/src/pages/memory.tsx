@@ -23,7 +23,7 @@ export function MemoryPage() {
   if (!heaps.value.rows.length)
     return (
       <div class="page">
-        <Panel title="Memory" copies={{ command: command("memory") }}><Empty>{heaps.value.footer ?? "No memory was recorded: the files hold no allocations over time. PyTorch's profile_memory=True, its memory snapshots and TensorFlow's full traces have them."}</Empty></Panel>
+        <Panel title="Memory" copies={{ command: command("memory") }}><Empty page="memory">{heaps.value.footer ?? "No memory was recorded: the files hold no allocations over time. PyTorch's profile_memory=True, its memory snapshots and TensorFlow's full traces have them."}</Empty></Panel>
       </div>
     );
   const keys = [...new Set(heaps.value.rows.map(keyOf))];

@@ -81,13 +81,13 @@ export function RanksPage() {
   const answer = useAnswer<RanksTable>("/api/ranks");
   const steps = useAnswer<TableData>("/api/view", { name: "steps" });
   if (answer.error) return <div class="page"><Panel title="Ranks" copies={{ command: command("ranks") }}><Failure text={answer.error} /></Panel></div>;
-  if (!answer.value) return <div class="page"><Waiting /><p class="fact">The files of all ranks are read and compared.</p></div>;
+  if (!answer.value) return <div class="page"><Waiting what="The files of all ranks are read and compared." /></div>;
   const t = answer.value;
   if (t.rows.length < 2) {
     return (
       <div class="page">
         <Panel title="Ranks" copies={{ command: command("ranks") }}>
-          <Empty>{t.rows.length ? `Only one ${t.rows[0].rank === null ? "worker" : "rank"} is here: there is nothing to compare it with. Open the files of all ranks of a job together: opwatch ui rank*.json.gz` : (t.footer ?? "No rank is here.")}</Empty>
+          <Empty page="ranks">{t.rows.length ? `Only one ${t.rows[0].rank === null ? "worker" : "rank"} is here: there is nothing to compare it with. Open the files of all ranks of a job together: opwatch ui rank*.json.gz` : (t.footer ?? "No rank is here.")}</Empty>
           {t.rows.length > 0 && identity(t).map((text) => <p key={text} class="fact">{text}</p>)}
         </Panel>
       </div>
@@ -113,6 +113,7 @@ function Ranks(p: { table: RanksTable; steps: Row[] }) {
       </Panel>
       <MapPanel table={t} steps={p.steps} />
       <Panel title="Work of each rank" remark="per steady step" copies={copies(WORK, "step, own_work, wait, transfer, straggler, slowdown_caused, cause")}>
+        <PickTwo table={t} />
         <Table label="work of each rank" columns={t.columns} rows={rows} shown={WORK} titles={titles} bar="own_work_ns" wide="evidence" height={16} isMarked={(row) => row.straggler !== "none"} />
       </Panel>
       <Panel title="Clocks" remark={clockText(t)} copies={copies(CLOCKS, "clock_offset, clock_likely, clock_proven, clock_drift_ppm, pairs_used, pairs_rejected")}>
@@ -124,6 +125,27 @@ function Ranks(p: { table: RanksTable; steps: Row[] }) {
           <Table label="collectives by size" columns={BANDWIDTH_COLUMNS} rows={t.bandwidth} titles={{ transfer_ns: "transfer (median)", bus_bytes_per_s: "bus bandwidth per second" }} height={12} />
         </Panel>
       )}
+    </div>
+  );
+}
+
+/** Two ranks, to compare them as `opwatch diff` does: first the one to blame, or the one with the most own work, against one that is like its peers. */
+function PickTwo(p: { table: RanksTable }) {
+  const t = p.table;
+  const ranks = t.rows.filter((row) => typeof row.rank === "number");
+  const byWork = useMemo(() => [...ranks].sort((a, b) => Number(a.own_work_ns) - Number(b.own_work_ns)).map((row) => Number(row.rank)), [t]);
+  const [other, setOther] = useState(t.blamed[0] ?? byWork[byWork.length - 1]);
+  const [base, setBase] = useState(byWork.find((_, i) => i >= (byWork.length - 1) >> 1 && byWork[i] !== other) ?? byWork[0]);
+  if (ranks.length < 2) return null;
+  const choose = (label: string, value: number, set: (rank: number) => void) => (
+    <select aria-label={label} value={String(value)} onChange={(e) => set(Number(e.currentTarget.value))}>
+      {ranks.map((row) => <option key={String(row.rank)} value={String(row.rank)}>rank {String(row.rank)}</option>)}
+    </select>
+  );
+  return (
+    <div class="bar">
+      compare {choose("rank that is compared", other, setOther)} with {choose("rank that it is compared with", base, setBase)}
+      <button type="button" disabled={base === other} onClick={() => go({ page: "compare", params: { base_rank: String(base), new_rank: String(other) } })}>compare</button>
     </div>
   );
 }
@@ -156,7 +178,7 @@ function MapPanel(p: { table: RanksTable; steps: Row[] }) {
   const all = cells.flat();
   const rows = all.map(({ rank, step, own_work_to_peers, duration_ns }) => ({ rank, step, own_work_to_peers, duration_ns }) as Row);
   const hasTimes = all.some((cell) => cell.duration_ns !== null);
-  if (!map.steps.length || !cells.length) return <Panel title="Ranks and steps"><Empty>The ranks have no steady steps in common.</Empty></Panel>;
+  if (!map.steps.length || !cells.length) return <Panel title="Ranks and steps"><Empty>The ranks have no steady steps in common: without steps that all of them recorded, their work cannot be compared step by step. Record more steps, or name the slices that are steps with --step-marker.</Empty></Panel>;
   return (
     <Panel title="Ranks and steps" remark={<span>{byTime ? "duration of each step on each rank" : "own work of each rank in each steady step, against the median of its peers"}{t.rows.length > cells.length ? `; the first ${cells.length} ranks` : ""}</span>} copies={{ command: command("ranks"), sql: "SELECT rank, step, own_work / peers_own_work AS own_work_to_peers, dur FROM job_step WHERE in_means ORDER BY rank, step", markdown: () => toMarkdown(MAP_COLUMNS, rows), csv: () => toCsv(MAP_COLUMNS, rows) }}>
       <div class="bar">

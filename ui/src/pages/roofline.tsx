@@ -27,7 +27,7 @@ export function RooflinePage() {
         <label>peak of the device <input value={peak} placeholder="from the file; A100, or 312T:2.04T" onInput={(e) => setPeak(e.currentTarget.value)} style={{ width: "240px" }} /></label>
         <button type="submit">apply</button>
       </form>
-      {roof.error ? <Failure text={roof.error} /> : !roof.value ? <Waiting /> : !roof.value.rows.length ? <Panel title="Roofline"><Empty>{roof.value.footer ?? "No operation has float operations or bytes."}</Empty></Panel> : (
+      {roof.error ? <Failure text={roof.error} /> : !roof.value ? <Waiting /> : !roof.value.rows.length ? <Panel title="Roofline"><Empty page="roofline">{roof.value.footer ?? "No operation has float operations or bytes."}</Empty></Panel> : (
         <>
           <Panel title="Roofline" copies={{ command: command("roofline", ...optionWords(params)) }}><Plot rows={roof.value.rows} /></Panel>
           <View view="roofline" params={params} title="Operations" shown={["name", "type", "where", "runs", "time_ns", "percent", "flops", "bytes", "gflops_per_second", "gbytes_per_second", "intensity", "efficiency_percent", "bound_by"]} bar="time_ns" height={16} empty="" filter={param("q")} onFilter={(q) => change({ q }, true)} />

@@ -113,10 +113,10 @@ export function SqlPage() {
         </Panel>
         {error && <Failure text={error} />}
         {hint && !error && !result && <Empty>{hint}</Empty>}
-        {running && !result && <Waiting />}
+        {running && !result && <Waiting what="The statement runs." />}
         {result && (
           <Panel title="Result" remark={`${format.plural(result.rows.length, "row")}, ${took.toFixed(0)} ms`} copies={{ command: command("sql", text.replace(/\s+/g, " ")), sql: text, markdown: () => toMarkdown(result.columns, result.rows), csv: () => toCsv(result.columns, result.rows) }}>
-            {result.rows.length ? <Table label="result" keepEmpty columns={result.columns} rows={result.rows} height={Math.max(10, Math.floor((window.innerHeight - 430) / 24))} onOpen={openRow} /> : <Empty>no rows</Empty>}
+            {result.rows.length ? <Table label="result" keepEmpty columns={result.columns} rows={result.rows} height={Math.max(10, Math.floor((window.innerHeight - 430) / 24))} onOpen={openRow} /> : <Empty>The statement ran and gave no rows: its conditions match nothing in these files.</Empty>}
           </Panel>
         )}
       </div>

@@ -2,7 +2,7 @@
 // menu that copies it as link, command, SQL, Markdown or CSV.
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { inReport } from "../api";
 import { link } from "../address";
 import { shellWord } from "../format";
@@ -89,10 +89,33 @@ export function Panel(p: { title?: string; class?: string; remark?: ComponentChi
   );
 }
 
-export const Empty = (p: { children: ComponentChildren }) => <p class="empty">{p.children}</p>;
+/** Pages that were found to have nothing to show; the list at the left says so. */
+export const emptyPages = signal<ReadonlySet<string>>(new Set());
+
+/** Why there is nothing, and what would give something. `page`: all of that page is empty. What the library says begins in lower case, as the commands print it. */
+export function Empty(p: { children: ComponentChildren; page?: string }) {
+  useEffect(() => {
+    if (p.page && !emptyPages.value.has(p.page)) emptyPages.value = new Set([...emptyPages.value, p.page]);
+  }, [p.page]);
+  const text = typeof p.children === "string" ? p.children.trim() : null;
+  return <p class="empty">{text ? text[0].toUpperCase() + text.slice(1) + (/[.:!?]$/.test(text) ? "" : ".") : p.children}</p>;
+}
 export const Failure = (p: { text: string }) => (
   <p class="failure" role="alert">
     {p.text}
   </p>
 );
-export const Waiting = () => <p class="waiting">loading…</p>;
+/** Says what is waited for, and after a while for how long, and why that may be. */
+export function Waiting(p: { what?: string }) {
+  const [seconds, setSeconds] = useState(0);
+  useEffect(() => {
+    const timer = window.setInterval(() => setSeconds((n) => n + 1), 1000);
+    return () => window.clearInterval(timer);
+  }, []);
+  return (
+    <p class="waiting" role="status">
+      {p.what ?? "opwatch computes what is shown here."}
+      {seconds >= 2 && ` This takes ${seconds} s so far: the first look at a large recording takes longest, later ones are quick.`}
+    </p>
+  );
+}

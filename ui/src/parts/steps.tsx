@@ -39,6 +39,17 @@ export function StepChart(p: { rows: Row[]; onStep: (row: Row) => void }) {
   const used = STACK.filter((phase) => p.rows.some((row) => Number(row[phase + "_ns"]) > 0));
   const shown = bars[at]?.row;
   const ranks = new Set(p.rows.map((row) => row.rank)).size;
+  // The number of a step stands below its first bar, as far as there is room.
+  const numbered = useMemo(() => {
+    const out = new Set<number>();
+    let last = -Infinity;
+    bars.forEach((bar, i) => {
+      if ((i > 0 && bars[i - 1].row.step === bar.row.step && width <= 40) || (i - last) * width < 8 * String(bar.row.step).length + 8) return;
+      out.add(i);
+      last = i;
+    });
+    return out;
+  }, [bars, width]);
   return (
     <figure class="steps">
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 18}`} role="img" aria-label={`${p.rows.length} steps, the longest ${format.time(most)}; the table of the command steps has every number`} onPointerLeave={() => setAt(-1)}>
@@ -63,7 +74,7 @@ export function StepChart(p: { rows: Row[]; onStep: (row: Row) => void }) {
                 return <rect key={phase} x={LEFT + i * width + Math.min(2, width * 0.1)} y={y} width={Math.max(0.6, Math.min(60, width - Math.min(4, width * 0.2)))} height={height} fill={PHASE_COLOURS[phase]} />;
               })}
               {bar.row.outlier === true && <text x={LEFT + i * width + Math.min(30, width / 2)} y={Math.max(9, y - 3)} class="outlier">▼</text>}
-              {(width > 16 || i % Math.ceil(24 / width) === 0) && <text x={LEFT + i * width + 3} y={HEIGHT + 13} class="axis">{String(bar.row.step) + (ranks > 1 && width > 40 ? " r" + bar.row.rank : "")}</text>}
+              {numbered.has(i) && <text x={LEFT + i * width + 3} y={HEIGHT + 13} class="axis">{String(bar.row.step) + (ranks > 1 && width > 40 ? " r" + bar.row.rank : "")}</text>}
             </g>
           );
         })}

@@ -63,9 +63,25 @@ interface Label {
   tint: number;
 }
 
+/** Gives the pixels of a canvas back at once; they are not in the heap that the collector watches. */
+export function release(canvas: HTMLCanvasElement | null) {
+  if (canvas) canvas.width = canvas.height = 0;
+}
+
+/** Gives a canvas its size; one that has it keeps its pixels, because each new size is a new allocation. */
+export function sized(canvas: HTMLCanvasElement, width: number, height: number) {
+  if (canvas.width !== Math.round(width)) canvas.width = Math.round(width);
+  if (canvas.height !== Math.round(height)) canvas.height = Math.round(height);
+}
+
 export class Painter {
   private strip = document.createElement("canvas");
   private image: ImageData | null = null;
+
+  release() {
+    release(this.strip);
+    this.image = null;
+  }
 
   /** Paints the cells of a row into line `line` of the strip; returns labels. */
   private paintRow(scene: Scene, row: TileRow, pixels: Uint32Array, weight: Uint8Array, offset: number, width: number, background: Rgb, y: number, height: number, labels: Label[]) {
@@ -232,8 +248,7 @@ export class Painter {
     g.fillStyle = css(palette.background);
     g.fillRect(0, 0, width, height * ranges.length + 18);
     ranges.forEach((range, i) => this.paintRow({ ...base, range }, row, words, weight, i * width, width, palette.background, i * height, height, labels));
-    this.strip.width = width;
-    this.strip.height = ranges.length;
+    sized(this.strip, width, ranges.length);
     this.strip.getContext("2d")?.putImageData(pixels, 0, 0);
     this.image = null;
     g.imageSmoothingEnabled = false;
@@ -252,7 +267,7 @@ export class Painter {
   }
 
   private paintSteps(g: CanvasRenderingContext2D, scene: Scene, palette: Palette) {
-    const steps = scene.store.steps;
+    const { steps } = scene.store.ribbon;
     const scale = scene.width / (scene.range.to - scene.range.from);
     const inSight = steps.filter((step) => step.end > scene.range.from && step.start < scene.range.to).length;
     if (inSight > scene.width / 40) return; // lines everywhere say nothing

@@ -6,7 +6,7 @@ import { PHASE_TITLES } from "../colours";
 import * as format from "../format";
 import { Empty } from "../parts/panel";
 import { median } from "../parts/steps";
-import { Painter, axisStep, axisTime, levelFor, readPalette, tilesOf } from "./draw";
+import { Painter, axisStep, axisTime, levelFor, readPalette, sized, tilesOf } from "./draw";
 import type { Layout } from "./layout";
 import type { Step, Store } from "./store";
 
@@ -43,6 +43,7 @@ export function FoldedSteps(p: { store: Store; layout: Layout }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const painter = useMemo(() => new Painter(), []);
   const [width, setWidth] = useState(600);
+  useEffect(() => () => painter.release(), []);
 
   useEffect(() => {
     const element = canvas.current;
@@ -57,8 +58,7 @@ export function FoldedSteps(p: { store: Store; layout: Layout }) {
       const g = canvas.current?.getContext("2d");
       if (!canvas.current || !g) return;
       const ratio = window.devicePixelRatio || 1;
-      canvas.current.width = width * ratio;
-      canvas.current.height = (shown.length * LINE + 18) * ratio;
+      sized(canvas.current, width * ratio, (shown.length * LINE + 18) * ratio);
       g.setTransform(ratio, 0, 0, ratio, 0, 0);
       const palette = readPalette(canvas.current);
       painter.paintFolded(g, p.store, row, shown.map((s) => ({ from: s.start, to: s.start + longest, end: s.end })), width, LINE, palette);

@@ -55,7 +55,7 @@ function groupTitle(track: Track): string {
 }
 
 function trackTitle(track: Track | undefined, row: TileRow): string {
-  if (row.name) return row.name;
+  if (row.name) return shortDevice(row.name.replace(/^memory in use: /, ""));
   return shortDevice(track?.name ?? "") || (track?.tid !== undefined ? "thread " + track.tid : "track");
 }
 
@@ -68,7 +68,7 @@ export function makeLayout(data: Rows, choices: Choices): Layout {
     const key = isValue ? "c" + row.row : (row.kind === "samples" ? "s" : "t") + row.track;
     let unit = units.get(key);
     if (!unit) {
-      unit = { track, rows: [], title: trackTitle(track, row).replace(/^memory in use: /, "") + (row.kind === "samples" ? " (samples)" : track?.kind === "frames" ? " · Python" : ""), group: track ? groupTitle(track)  : row.kind === "series" ? "memory" : "counters", order: [track?.rank ?? -1, track ? rank(track) : 99, isValue ? 1 : 0, track?.process_sort ?? 0, track?.sort ?? 0, row.row] };
+      unit = { track, rows: [], title: trackTitle(track, row) + (row.kind === "samples" ? " (samples)" : track?.kind === "frames" ? " · Python" : ""), group: track ? groupTitle(track)  : row.kind === "series" ? "memory" : "counters", order: [track?.rank ?? -1, track ? rank(track) : 99, isValue ? 1 : 0, track?.process_sort ?? 0, track?.sort ?? 0, row.row] };
       units.set(key, unit);
     }
     unit.rows.push(row);

@@ -67,9 +67,10 @@ export interface Tile {
 }
 
 const BYTES_MOST = 64 << 20;
+const NAMES_MOST = 100000;
 const BATCH = 256;
 
-/** The inverse of add_tile in src/page/timeline.c. */
+/** The inverse of add_tile in src/page/timeline.c. Each tile gets its own copy: a view would keep the whole answer as long as one of its tiles. */
 export function decode(buffer: ArrayBuffer): Tile[] {
   const view = new DataView(buffer);
   const tiles: Tile[] = [];
@@ -77,7 +78,7 @@ export function decode(buffer: ArrayBuffer): Tile[] {
   const take = <T>(type: { new (b: ArrayBuffer, o: number, n: number): T; BYTES_PER_ELEMENT: number }, n: number): T => {
     const size = type.BYTES_PER_ELEMENT;
     at = Math.ceil(at / size) * size;
-    const column = new type(buffer, at, n);
+    const column = new type(buffer.slice(at, at + n * size), 0, n);
     at += n * size;
     return column;
   };
@@ -103,7 +104,7 @@ export function decode(buffer: ArrayBuffer): Tile[] {
       tile.tint = take(Uint8Array, n);
     }
     at = Math.ceil(at / 8) * 8;
-    tile.bytes = at - begin + 200;
+    tile.bytes = at - begin + 800; // with the objects around the columns
     tiles.push(tile);
   }
   return tiles;
@@ -116,7 +117,9 @@ export class Store {
   private bytes = 0;
   private asked = new Set<string>();
   private wanted: [number, number, number][] = [];
-  steps: Step[] = [];
+  private allSteps: Step[] = [];
+  /** Steps that follow each other. Those of several ranks overlap: then those of the first rank, which is named. */
+  ribbon: { steps: Step[]; rank: number | null } = { steps: [], rank: null };
   private running = 0;
   readonly names = new Map<number, string>();
   private namesWanted = new Set<number>();
@@ -131,6 +134,17 @@ export class Store {
     const bytes = Uint8Array.from(atob(String(report.tiles ?? "")), (c) => c.charCodeAt(0));
     for (const tile of decode(bytes.buffer)) this.keep(tile);
     for (const [id, name] of Object.entries((report.names ?? {}) as Record<string, string>)) this.names.set(Number(id), name);
+  }
+
+  get steps(): Step[] {
+    return this.allSteps;
+  }
+  set steps(steps: Step[]) {
+    if (steps === this.allSteps) return;
+    this.allSteps = steps;
+    const ranks = new Set(steps.map((s) => s.rank));
+    const rank = ranks.size > 1 ? Math.min(...[...ranks].filter((r): r is number => r !== null)) : null;
+    this.ribbon = { steps: rank === null ? steps : steps.filter((s) => s.rank === rank), rank };
   }
 
   /** The coarsest tile of each row, so that there is something to draw at once. */
@@ -190,8 +204,10 @@ export class Store {
   }
 
   keep(tile: Tile) {
-    this.kept.set(keyOf(tile.row, tile.level, tile.index), tile);
-    this.bytes += tile.bytes;
+    const own = keyOf(tile.row, tile.level, tile.index);
+    this.bytes += tile.bytes - (this.kept.get(own)?.bytes ?? 0);
+    this.kept.delete(own);
+    this.kept.set(own, tile);
     for (const [key, old] of this.kept) {
       if (this.bytes <= BYTES_MOST) break;
       this.kept.delete(key);
@@ -216,6 +232,7 @@ export class Store {
     ids.forEach((id) => this.namesWanted.delete(id));
     try {
       const texts = (await (await post("/api/names", ids.join("\n"))).json()) as (string | null)[];
+      if (this.names.size > NAMES_MOST) this.names.clear(); // those in sight are asked for again
       ids.forEach((id, i) => this.names.set(id, texts[i] ?? ""));
     } catch (e) {
       this.onError((e as Error).message);
