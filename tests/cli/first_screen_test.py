@@ -225,6 +225,40 @@ class FirstScreen(unittest.TestCase):
         self.assertIn("Over 99 % of ", said)
         self.assertIn("was not recorded", said)
 
+    def onnxruntime(self, models):
+        """A profile of runs: each model is a list of (node, type, us)."""
+        events, now = [], 1000
+
+        def add(name, cat, ts, dur, **args):
+            events.append({"cat": cat, "pid": 7, "tid": 7, "ph": "X", "name": name, "ts": ts, "dur": dur, "args": args})
+
+        for nodes in models:
+            begin = now
+            for node, kind, dur in nodes:
+                add(node + "_kernel_time", "Node", now + 5, dur, op_name=kind, provider="CPUExecutionProvider")
+                now += dur + 10
+            add("model_run", "Session", begin, now - begin)
+            now += 100
+        return self.write("onnxruntime.json", json.dumps(events))
+
+    def test_onnxruntime_models_that_take_turns(self):
+        """A detector of 8 ms, then a classifier of 0.7 ms, again and again: no run takes 5 ms, which would be the median of all."""
+        detect = [(f"node_{i}", "Conv", 1000) for i in range(8)]
+        classify = [("node_0", "Conv", 600), ("class", "Softmax", 70)]
+        text = self.screen(self.onnxruntime([detect, classify] * 10))
+        self.assertIn("10 steps of 8.87ms (8.87ms to 8.87ms)", text)
+        self.assertIn("runs of 2 models take turns", text)
+        text = self.screen(self.onnxruntime([detect] + [detect, classify, classify] * 6))
+        self.assertIn("7 steps of 9.66ms (8.08ms to 9.66ms)", text)
+
+    def test_onnxruntime_runs_of_one_model(self):
+        """One model whose branches differ, and two models one after the other, are runs as they come."""
+        nodes = [(f"node_{i}", "Conv", 1000) for i in range(8)]
+        for runs in ([nodes[:7], nodes[1:]] * 5, [nodes] * 5 + [[("other", "MatMul", 7070)]] * 5):
+            text = self.screen(self.onnxruntime(runs))
+            self.assertRegex(text, r"[^0-9]10 steps of 7\.\d+ms")
+            self.assertNotIn("take turns", text)
+
 
 if __name__ == "__main__":
     unittest.main()
