@@ -183,7 +183,7 @@ void advice_headline(const struct advice *a, char *to, size_t size)
 {
 	const struct advice_row *first = NULL;
 	char step[TIME_TEXT], high[TIME_TEXT], low[TIME_TEXT];
-	bool names_low;
+	bool names_low, same;
 
 	*to = '\0';
 	for (size_t i = 0; i < a->row_count && !first; i++)
@@ -201,13 +201,18 @@ void advice_headline(const struct advice *a, char *to, size_t size)
 	}
 	names_low = (double)first->low_ns > WORTH_NAMING * (double)a->step_ns;
 	time_text(low, first->low_ns);
+	time_text(high, first->high_ns);
 	time_text(step, a->step_ns);
+	same = strcmp(low, high) == 0;
 	snprintf(to, size, "%.*s; without that the %s%s takes %s%s%s less (%s).",
 		 (int)MIN(first->what.len, 600), first->what.ptr,
 		 first->by_mean	   ? "mean step"
 		 : a->steady.known ? "step of "
 				   : "recording of ",
-		 first->by_mean ? "" : step, names_low ? low : "up to", names_low ? " to " : " ",
-		 time_text(high, first->high_ns), first->rule->name);
+		 first->by_mean ? "" : step,
+		 !names_low ? "up to "
+		 : same	    ? ""
+			    : low,
+		 names_low && !same ? " to " : "", high, first->rule->name);
 	*to = (char)toupper((unsigned char)*to);
 }

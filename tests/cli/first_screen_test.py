@@ -74,7 +74,7 @@ class FirstScreen(unittest.TestCase):
     def test_names_that_are_missing(self):
         path = self.write("x.folded", "main;[unknown] 60\nmain;0x7f12ab 20\nmain;f 20\n")
         said = self.screen(path)
-        self.assertIn("80 % of samples has no function names", said)
+        self.assertIn("80 % of samples have no function names", said)
         self.assertIn("of the named functions f takes most (20 %)", said)
         self.assertIn("For names", said)
 
@@ -171,6 +171,30 @@ class FirstScreen(unittest.TestCase):
         events.append(event("aten::mm", "cpu_op", 2000, 100000))
         said = self.screen(self.write("t.json", json.dumps({"schemaVersion": 1, "traceEvents": events})))
         self.assertNotIn("Lines of code", said)
+
+    def test_a_copy_that_waits_is_not_work_of_its_line(self):
+        """Two calls of one name: one starts a copy and returns, one waits 5 ms for a kernel before its copy. The lists have the same base."""
+        def event(name, cat, ts, dur, pid=1, **args):
+            return {"ph": "X", "name": name, "cat": cat, "ts": ts, "dur": dur, "pid": pid, "tid": 7, "args": args}
+        events = [event("train.py(7): step", "python_function", 0, 6000, **{"Python id": 1}),
+                  event("train.py(9): log", "python_function", 200, 5600, **{"Python id": 2, "Python parent id": 1})]
+        work = {"device": 0, "stream": 7}
+        for at, call, name, cat, began, dur in ((10, 50, "Memcpy HtoD (Pinned -> Device)", "gpu_memcpy", 30, 20),
+                                                (100, 20, "gemm", "kernel", 130, 5000),
+                                                (300, 4900, "Memcpy DtoH (Device -> Pageable)", "gpu_memcpy", 5140, 10)):
+            correlation = at
+            events += [event("cudaLaunchKernel" if cat == "kernel" else "cudaMemcpyAsync", "cuda_runtime", at, call, correlation=correlation),
+                       event(name, cat, began, dur, pid=0, correlation=correlation, **work)]
+        said = self.screen(self.write("t.json", json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU"}],
+                                                            "traceEvents": events})))
+        base = re.search(r"Operations by time, of (\S+) on host and device", said).group(1)
+        self.assertIn(f"Lines of code that created them, of {base}: ops with a known line", said)
+        self.assertRegex(said, r"5\.\d+ms 9\d\.\d% train\.py:7 step gemm")
+        self.assertNotRegex(said, r"ms +[\d.]+% train\.py:9 log")
+
+    def test_shares_of_samples_name_their_base(self):
+        self.assertIn("Functions by own cost, of 14 samples", self.screen(self.write("t.folded", "a;b 5\na;c 9\n")))
+        self.assertIn("Functions by own cost, of 1 sample ", self.screen(self.write("t.folded", "a;b 1\n")))
 
     def test_threads_without_a_process_are_counted(self):
         events = [{"ph": "X", "name": "a", "ts": 0, "dur": 5, "tid": i} for i in (1, 2, 3, 3)]

@@ -272,7 +272,8 @@ static ow_status verdict_ranks(const struct model *m, const struct phase_groups 
 #define COMMUNICATION_HIGH 10.0 /* of communication that nothing hides */
 #define OTHER_MODERATE 3.0
 #define OTHER_HIGH 15.0
-#define COMPUTE_BOUND 50.0
+#define COMPUTE_FIRST 50.0 /* what is known and larger comes before what was not recorded */
+#define COMPUTE_BOUND 66.0
 #define ALMOST_ALL 95.0
 #define FEW_STEPS 3
 
@@ -308,8 +309,8 @@ static const struct limit {
 			      "waits for a processor that other threads have",
 			      "waits for processors", NULL },
 	[CLASS_IDLE] = { OTHER_MODERATE, OTHER_HIGH,
-			 "was not recorded, neither on the host nor on a device", "is idle",
-			 "was not recorded" },
+			 "was not recorded, neither on the host nor on a device",
+			 "was not recorded", "was not recorded" },
 };
 
 /* ---- what takes the time of a class ---- */
@@ -507,7 +508,10 @@ static void add_top(struct search *s, struct buf *text, const struct top *top, c
 	buf_printf(text, "; %s ", what);
 	add_name(text, type);
 	if (of)
-		buf_printf(text, " (%.0f %% of %s)", percent(top->type_ns, top->all_ns), of);
+		buf_printf(text, " (%.0f %% of %s%s)", percent(top->type_ns, top->all_ns), of,
+			   (double)top->all_ns < (1 - WORK_OUTLIERS_APART) * (double)s->sum_ns
+				   ? ", outliers apart"
+				   : "");
 	if (!str_eq(type, name) && top->op && !(m->op.flags[top->op] & OP_SHORT_TYPE)) {
 		buf_puts(text, top->op_ns == top->type_ns ? ", " : ", above all ");
 		add_op(text, name);
@@ -662,8 +666,8 @@ static ow_status from_phases(struct search *s, const struct phase_group *g, stru
 	const char *computes = unseen ? "runs operators on the host" : "computes";
 	const char *whole = g->known ? "a step" : "the recording";
 
-	if (problem == CLASS_IDLE && compute >= COMPUTE_BOUND && g->has_device)
-		problem = CLASS_COUNT; /* what is known and larger comes before what is not known */
+	if (problem == CLASS_IDLE && compute >= COMPUTE_FIRST && g->has_device)
+		problem = CLASS_COUNT;
 	if (unseen)
 		buf_puts(text, "The file does not show what the device did; ");
 	if (problem == CLASS_COUNT) {

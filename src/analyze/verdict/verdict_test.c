@@ -407,7 +407,7 @@ static void outliers(void **state)
 	}
 	/* clip adds up to 101 ms, of which 89 are in one step */
 	close_trace(&s, "Compute-bound: 73 % of a step computes; the costliest kernel is gemm (92 "
-			"% of compute); 27 % is idle.");
+			"% of compute, outliers apart); 27 % was not recorded.");
 }
 
 /* Traces of which nothing is known but names. */
