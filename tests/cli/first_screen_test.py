@@ -196,6 +196,31 @@ class FirstScreen(unittest.TestCase):
         self.assertIn("Functions by own cost, of 14 samples", self.screen(self.write("t.folded", "a;b 5\na;c 9\n")))
         self.assertIn("Functions by own cost, of 1 sample ", self.screen(self.write("t.folded", "a;b 1\n")))
 
+    def firefox(self, **samples):
+        """A profile with the stacks main;work and main;wait, of which the second is idle."""
+        return self.write("profile.json", json.dumps({
+            "meta": {"version": 29, "preprocessedProfileVersion": 47, "interval": 1, "startTime": 0, "product": "made",
+                     "categories": [{"name": "Idle", "color": "grey"}, {"name": "Other", "color": "grey"}],
+                     "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "µs"}},
+            "libs": [], "threads": [{
+                "name": "t", "pid": "1", "tid": 1, "processName": "p", "stringArray": ["main", "work", "wait"],
+                "frameTable": {"length": 3, "func": [0, 1, 2], "category": [1, 1, 0], "address": [-1, -1, -1], "line": [None] * 3},
+                "funcTable": {"length": 3, "name": [0, 1, 2], "resource": [-1] * 3, "fileName": [None] * 3, "lineNumber": [None] * 3},
+                "resourceTable": {"length": 0, "lib": [], "name": []},
+                "stackTable": {"length": 3, "prefix": [None, 0, 0], "frame": [0, 1, 2]},
+                "samples": {"length": 4, "stack": [1, 1, 2, 2], "time": [0, 1, 2, 3], "weightType": "samples", **samples}}]}))
+
+    def test_a_waiting_thread_of_firefox_is_not_work(self):
+        said = self.screen(self.firefox(weight=[1, 2, 9, 9]))
+        self.assertIn("3 samples over", said)
+        self.assertIn("Functions by own cost, of 3 samples 3 100.0% work", said)
+        self.assertIn("category Idle, are left out (2 times)", said)
+
+    def test_processor_time_comes_before_samples(self):
+        """samply writes a row for each second that a thread sleeps: 1 of 90 samples has processor time."""
+        path = self.firefox(weight=[1, 1, 0, 0], stack=[0, 1, 0, 0], threadCPUDelta=[0, 900, 0, 0])
+        self.assertIn("Functions by own cost, of 900us 900us 100.0% work", self.screen(path))
+
     def test_threads_without_a_process_are_counted(self):
         events = [{"ph": "X", "name": "a", "ts": 0, "dur": 5, "tid": i} for i in (1, 2, 3, 3)]
         path = self.write("t.json", json.dumps(events))
