@@ -221,6 +221,16 @@ class FirstScreen(unittest.TestCase):
         path = self.firefox(weight=[1, 1, 0, 0], stack=[0, 1, 0, 0], threadCPUDelta=[0, 900, 0, 0])
         self.assertIn("Functions by own cost, of 900us 900us 100.0% work", self.screen(path))
 
+    def test_a_long_name_does_not_widen_a_table(self):
+        events = [{"ph": "X", "name": name, "ts": 10 * i, "dur": 5, "pid": 1, "tid": 1} for i, name in enumerate(["short", "n" * 1500])]
+        path = self.write("t.json", json.dumps(events))
+        lines = subprocess.run([BIN, "op", str(path)], capture_output=True, text=True, check=True).stdout.splitlines()
+        self.assertEqual(len(lines), 3)
+        for line in lines:
+            self.assertLess(len(line), 300 if "nnn" not in line else 1600)
+        for line in subprocess.run([BIN, str(path)], capture_output=True, text=True, check=True).stdout.splitlines():
+            self.assertLessEqual(len(line), 120)
+
     def test_threads_without_a_process_are_counted(self):
         events = [{"ph": "X", "name": "a", "ts": 0, "dur": 5, "tid": i} for i in (1, 2, 3, 3)]
         path = self.write("t.json", json.dumps(events))
