@@ -132,11 +132,20 @@ static void add_settings(const struct advice *a, struct table *t)
 }
 
 /* Most of the step computes or is known as a cost of the beginning: that no rule found something means that all is well. */
+/* Work is launched, and nothing of the device is in the files: what it does is not known to be well. */
+static bool is_unseen(const struct graph *g)
+{
+	for (uint32_t i = 0; i < g->node_count && !g->has_device; i++)
+		if (g->kind[i] == NODE_LAUNCH)
+			return true;
+	return false;
+}
+
 static bool is_healthy(const struct advice *a)
 {
 	int64_t known = span_add(a->share_ns[CLASS_COMPUTE], a->share_ns[CLASS_INITIALISATION]);
 
-	return (double)known > HEALTHY_LEAST * (double)a->step_ns;
+	return (double)known > HEALTHY_LEAST * (double)a->step_ns && !is_unseen(&a->s.g);
 }
 
 ow_status advice_table(struct advice *a, struct table *out, struct ow_error *err)

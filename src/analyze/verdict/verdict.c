@@ -567,6 +567,12 @@ static bool has_frames(const struct model *m)
 	return false;
 }
 
+/* Launches, but nothing of a device: operators on the host are not what computes. */
+static bool is_unseen(const struct phase_group *g)
+{
+	return !g->has_device && g->sums.total[CLASS_LAUNCH] > 0;
+}
+
 static ow_status add_detail(struct search *s, struct buf *text, enum phase_class class,
 			    const struct phase_group *all)
 {
@@ -595,7 +601,7 @@ static ow_status add_detail(struct search *s, struct buf *text, enum phase_class
 		return add_launches(s, text, all);
 	if (class == CLASS_COMPUTE) {
 		what = on_device ? "the costliest kernel is" : "the costliest op is";
-		of = "compute";
+		of = is_unseen(all) ? "their own time" : "compute";
 	} else if (class == CLASS_HOST) {
 		what = "the costliest operator is";
 	}
@@ -657,12 +663,31 @@ static void add_compute(const struct phase_group *g, const char *computes, struc
 	buf_printf(text, " %s", computes);
 }
 
+/* Calls of the device's runtime inside operators, where these are large parts: ", 44 % of it in calls that launch work". */
+static void add_calls(const struct phase_group *g, struct buf *text)
+{
+	static const struct {
+		enum phase_class class;
+		const char *what;
+	} calls[] = {
+		{ CLASS_LAUNCH, "in calls that launch work" },
+		{ CLASS_INITIALISATION, "in one-off initialisation" },
+		{ CLASS_ALLOCATION, "in calls that allocate and free device memory" },
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(calls); i++)
+		if (percent(g->sums.total[calls[i].class], g->time_ns) >= OTHER_HIGH)
+			buf_printf(text, ", %.0f %% %s",
+				   percent(g->sums.total[calls[i].class], g->time_ns),
+				   calls[i].what);
+}
+
 static ow_status from_phases(struct search *s, const struct phase_group *g, struct buf *text)
 {
 	enum phase_class problem = worst_class(g, true, CLASS_COUNT), second;
 	double compute = share_of(g, CLASS_COMPUTE);
 
-	bool unseen = !g->has_device && g->sums.total[CLASS_LAUNCH] > 0;
+	bool unseen = is_unseen(g);
 	const char *computes = unseen ? "runs operators on the host" : "computes";
 	const char *whole = g->known ? "a step" : "the recording";
 
@@ -675,6 +700,8 @@ static ow_status from_phases(struct search *s, const struct phase_group *g, stru
 		buf_puts(text, compute >= COMPUTE_BOUND && !unseen ? "Compute-bound: " : "");
 		add_percent(text, compute);
 		buf_printf(text, " of %s %s", whole, computes);
+		if (unseen)
+			add_calls(g, text);
 		OW_TRY(add_detail(s, text, CLASS_COMPUTE, g));
 	} else {
 		const struct limit *limit = &limits[problem];

@@ -242,7 +242,7 @@ static void slow_calls(void **state)
 		    "Over 99 % of a step launches work while the device waits; the costliest call "
 		    "is cudaFree (90 % of launching); under 1 % computes.");
 
-	small_open(&s); /* a device that is called, and of which nothing is told */
+	small_open(&s); /* a device that is called, and of which nothing is recorded */
 	source = trace_source(&s, "a.json", 0);
 	l.host = trace_track(&s, source, "main", TRACK_HOST, NULL);
 	trace_slice(&s, l.host, "aten::mm", PHASE_COMPUTE, 0, 98);
@@ -250,7 +250,19 @@ static void slow_calls(void **state)
 	close_trace(
 		&s,
 		"The file does not show what the device did; 98 % of the recording runs operators "
-		"on the host; the costliest op is aten::mm (100 % of compute).");
+		"on the host; the costliest op is aten::mm (100 % of their own time).");
+
+	small_open(&s); /* calls inside operators are not their own time */
+	source = trace_source(&s, "a.json", 0);
+	l.host = trace_track(&s, source, "main", TRACK_HOST, NULL);
+	trace_slice(&s, l.host, "aten::mm", PHASE_COMPUTE, 0, 100);
+	trace_slice(&s, l.host, "cudaLaunchKernel", PHASE_LAUNCH, 10, 60);
+	close_trace(
+		&s,
+		"The file does not show what the device did; 100 % of the recording runs operators "
+		"on the host, 50 % in calls that launch work; the costliest op is aten::mm (100 % "
+		"of "
+		"their own time).");
 }
 
 /* One name that means something does not make a training job of any program. */
