@@ -188,6 +188,11 @@ static bool is_finding(const struct advice_row *row)
 	return row->checked && row->severity >= SEVERITY_MEDIUM && !row->rule->check;
 }
 
+bool advice_covers_little(const struct advice *a)
+{
+	return a->has_steps && a->share_ns[CLASS_IDLE] > a->step_ns / 2;
+}
+
 void advice_headline(const struct advice *a, char *to, size_t size)
 {
 	const struct advice_row *first = NULL;

@@ -187,6 +187,12 @@ class Advice(unittest.TestCase):
         self.assertNotIn("without that", part)
         self.assertTrue(ask("verdict", "kineto/hta-ns_resolution.json.gz")["rows"][0]["verdict"].startswith("Nothing worth changing above 3 %"))
 
+    def test_what_has_nothing_recorded_comes_before_findings_about_the_rest(self):
+        """Of 1.91 s, 0.42 s have records: allocation is worth 13 %, but first of all most of the time is not known."""
+        name = os.path.join(CORPUS, "nsys-sqlite/vectoraddition-report4.sqlite")
+        text = subprocess.run([BIN, "verdict", name], capture_output=True, check=True, text=True).stdout
+        self.assertLess(text.index("78 % of the recording has nothing recorded"), text.index("(allocation)"))
+
     def test_a_recording_without_steps_is_not_called_a_step(self):
         name = os.path.join(CORPUS, "nsys-sqlite/rodinia-gaussian-report5.sqlite")
         answer = ask("advise", "nsys-sqlite/rodinia-gaussian-report5.sqlite")

@@ -309,8 +309,8 @@ static const struct limit {
 			      "waits for a processor that other threads have",
 			      "waits for processors", NULL },
 	[CLASS_IDLE] = { OTHER_MODERATE, OTHER_HIGH,
-			 "was not recorded, neither on the host nor on a device",
-			 "was not recorded", "was not recorded" },
+			 "has nothing recorded, neither on the host nor on a device",
+			 "has nothing recorded", "has nothing recorded" },
 };
 
 /* ---- what takes the time of a class ---- */
