@@ -90,6 +90,8 @@ ow_status advice_table(struct advice *a, struct table *out, struct ow_error *err
 
 /* A sentence or two on the first finding, for the verdict; empty where there are no steps. */
 void advice_headline(const struct advice *a, char *to, size_t size);
+/* Whether most of the step or the recording is not in the files, so findings are about the smaller part. */
+bool advice_covers_little(const struct advice *a);
 
 /* ---- for rules ---- */
 

@@ -132,11 +132,20 @@ static void add_settings(const struct advice *a, struct table *t)
 }
 
 /* Most of the step computes or is known as a cost of the beginning: that no rule found something means that all is well. */
+/* Work is launched, and nothing of the device is in the files: what it does is not known to be well. */
+static bool is_unseen(const struct graph *g)
+{
+	for (uint32_t i = 0; i < g->node_count && !g->has_device; i++)
+		if (g->kind[i] == NODE_LAUNCH)
+			return true;
+	return false;
+}
+
 static bool is_healthy(const struct advice *a)
 {
 	int64_t known = span_add(a->share_ns[CLASS_COMPUTE], a->share_ns[CLASS_INITIALISATION]);
 
-	return (double)known > HEALTHY_LEAST * (double)a->step_ns;
+	return (double)known > HEALTHY_LEAST * (double)a->step_ns && !is_unseen(&a->s.g);
 }
 
 ow_status advice_table(struct advice *a, struct table *out, struct ow_error *err)
@@ -179,11 +188,16 @@ static bool is_finding(const struct advice_row *row)
 	return row->checked && row->severity >= SEVERITY_MEDIUM && !row->rule->check;
 }
 
+bool advice_covers_little(const struct advice *a)
+{
+	return a->has_steps && a->share_ns[CLASS_IDLE] > a->step_ns / 2;
+}
+
 void advice_headline(const struct advice *a, char *to, size_t size)
 {
 	const struct advice_row *first = NULL;
 	char step[TIME_TEXT], high[TIME_TEXT], low[TIME_TEXT];
-	bool names_low;
+	bool names_low, same;
 
 	*to = '\0';
 	for (size_t i = 0; i < a->row_count && !first; i++)
@@ -201,13 +215,18 @@ void advice_headline(const struct advice *a, char *to, size_t size)
 	}
 	names_low = (double)first->low_ns > WORTH_NAMING * (double)a->step_ns;
 	time_text(low, first->low_ns);
+	time_text(high, first->high_ns);
 	time_text(step, a->step_ns);
+	same = strcmp(low, high) == 0;
 	snprintf(to, size, "%.*s; without that the %s%s takes %s%s%s less (%s).",
 		 (int)MIN(first->what.len, 600), first->what.ptr,
 		 first->by_mean	   ? "mean step"
 		 : a->steady.known ? "step of "
 				   : "recording of ",
-		 first->by_mean ? "" : step, names_low ? low : "up to", names_low ? " to " : " ",
-		 time_text(high, first->high_ns), first->rule->name);
+		 first->by_mean ? "" : step,
+		 !names_low ? "up to "
+		 : same	    ? ""
+			    : low,
+		 names_low && !same ? " to " : "", high, first->rule->name);
 	*to = (char)toupper((unsigned char)*to);
 }

@@ -57,8 +57,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		}
 		report.what = advice_text(a, "%s of a step are host code %s",
 					  time_text(time, a->share_ns[CLASS_HOST]),
-					  advice_replays(a) ? "around the operators"
-							    : "while the device waits");
+					  g->has_device ? "while the device waits"
+							: "around the operators");
 		return advice_report_share(a, CLASS_HOST, &report);
 	}
 	for (uint32_t l = 0; l < g->lane_count; l++) {

@@ -139,8 +139,9 @@ static ow_status report_shares(struct advice *a, struct report *report)
 		part = a->share_ns[CLASS_LAUNCH];
 	report->class = CLASS_HOST;
 	report->what =
-		advice_text(a, "the device waits for %s of a step while the host launches work",
-			    time_text(text, part));
+		advice_text(a, "the device waits for %s of a step while the host launches work%s",
+			    time_text(text, part),
+			    count < LEAST_KERNELS ? "" : ", or runs code between launches");
 	return advice_report_part(a, &cost, part, report);
 }
 

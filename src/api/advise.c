@@ -115,6 +115,7 @@ static ow_status keep_headline(ow_profile *p, struct advice *a, struct ow_error 
 	if (!fresh)
 		return error_no_memory(err);
 	advice_headline(a, fresh->text, sizeof(fresh->text));
+	fresh->last = advice_covers_little(a);
 	if (!atomic_compare_exchange_strong(&p->headline, &none, fresh))
 		mem_free(&p->mem, fresh, sizeof(*fresh));
 	return OW_OK;
@@ -149,6 +150,7 @@ static ow_status find_headline(ow_profile *p, struct ow_error *err)
 ow_status api_add_headline(ow_profile *p, struct table *verdict, struct ow_error *err)
 {
 	const struct headline *headline;
+	struct str found, where;
 	char *text;
 
 	if (!verdict->row_count || p->m->event.count <= 1 || !is_one_job(p->m))
@@ -158,8 +160,10 @@ ow_status api_add_headline(ow_profile *p, struct table *verdict, struct ow_error
 	headline = atomic_load(&p->headline);
 	if (!headline || !*headline->text)
 		return OW_OK;
-	text = arena_printf(&verdict->arena, "%s %.*s", headline->text,
-			    STR_ARG(verdict->columns[0].texts[0]));
+	found = str_from(headline->text);
+	where = verdict->columns[0].texts[0];
+	text = arena_printf(&verdict->arena, "%.*s %.*s", STR_ARG(headline->last ? where : found),
+			    STR_ARG(headline->last ? found : where));
 	if (!text)
 		return error_no_memory(err);
 	table_set_text(verdict, 0, 0, str_from(text));

@@ -36,6 +36,7 @@ struct ow_profile {
 /* What the verdict says of the first finding; the text is empty when there is nothing to say. */
 struct headline {
 	char text[900];
+	bool last; /* most of the time is not recorded: that is said first */
 };
 
 /* advise.c: the verdict of the whole recording begins with the first finding of the advice. Forgotten when files are added. */

@@ -76,10 +76,11 @@ struct graph_step {
 	int64_t begin_ns, marker_end_ns; /* of the marker on the host */
 	uint32_t
 		begin_after; /* the node whose end is the begin of the marker; UINT32_MAX: begin_ns */
-	uint32_t end_first, end_count; /* nodes in ends: the step ends with the last of them */
-	bool marked; /* the source has a marker; else the step is all of the recording */
-	bool steady; /* medians use it */
-	bool used;   /* it is in the graph */
+	uint32_t end_first, end_count; /* nodes in ends: the step ends with the last of them … */
+	int64_t rest_ns; /* … and so much later: what no node explains stays as it was */
+	bool marked;	 /* the source has a marker; else the step is all of the recording */
+	bool steady;	 /* medians use it */
+	bool used;	 /* it is in the graph */
 };
 
 struct graph {

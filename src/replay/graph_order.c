@@ -47,6 +47,22 @@ void graph_mark_nodes(struct build *b)
 	}
 }
 
+static bool source_has_device(const struct graph *g, source_id source)
+{
+	for (uint32_t i = 0; i < g->lane_count; i++)
+		if (g->lanes[i].source.v == source.v && g->lanes[i].device)
+			return true;
+	return false;
+}
+
+/* Whether the work of a marked step on the host goes on after its main thread has ended: then it ends with the last thread. `last`: the
+ * last node of the main thread + 1. */
+static bool others_end_it(const struct graph *g, const struct graph_step *step, uint32_t last)
+{
+	return !source_has_device(g, step->source) &&
+	       (!last || node_end(g, last - 1) + GRAPH_ROUNDING_NS < step->marker_end_ns);
+}
+
 /* The last node of each lane in each step, and those of the main thread. */
 static ow_status find_ends(struct build *b)
 {
@@ -63,13 +79,16 @@ static ow_status find_ends(struct build *b)
 				last[(size_t)(g->step[i] - 1) * g->lane_count + l] = i + 1;
 	for (uint32_t s = 0; s < g->step_count; s++) {
 		struct graph_step *step = &g->steps[s];
+		uint32_t main = b->main_of[step->source.v];
+		bool all = !step->marked;
 
+		if (step->used && main && !all)
+			all = others_end_it(g, step, last[(size_t)s * g->lane_count + main - 1]);
 		step->end_first = g->end_count;
 		for (uint32_t l = 0; step->used && l < g->lane_count; l++) {
 			uint32_t node = last[(size_t)s * g->lane_count + l];
 			bool counts = g->lanes[l].device ? g->phases.extended || !step->marked
-							 : b->main_of[step->source.v] == l + 1 ||
-								   !step->marked;
+							 : main == l + 1 || all;
 
 			if (node && counts)
 				g->ends[g->end_count++] = node - 1;

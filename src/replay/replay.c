@@ -94,32 +94,32 @@ static void add_device_floors(struct replay *r, int64_t *floors)
 			r->step_ns[i] = MAX(r->step_ns[i], MIN(floors[i], g->steps[i].measured_ns));
 }
 
-static void measure_steps(struct replay *r)
+static void measure_step(struct replay *r, uint32_t i)
 {
 	const struct graph *g = r->g;
+	const struct graph_step *step = &g->steps[i];
+	bool follows = i && g->steps[i - 1].used && g->steps[i - 1].source.v == step->source.v;
+	int64_t begin, end;
 
-	for (uint32_t i = 0; i < g->step_count; i++) {
-		const struct graph_step *step = &g->steps[i];
-		bool follows =
-			i && g->steps[i - 1].used && g->steps[i - 1].source.v == step->source.v;
-		int64_t begin, end;
+	r->step_ns[i] = -1;
+	if (!step->used)
+		return;
+	begin = step->begin_after == UINT32_MAX ? step->begin_ns : r->end_ns[step->begin_after];
+	end = begin;
+	for (uint32_t k = 0; k < step->end_count; k++)
+		end = MAX(end, r->end_ns[g->ends[step->end_first + k]]);
+	if (g->phases.extended) /* steps do not overlap; work before the graph is as recorded */
+		begin = MAX(begin, follows ? r->step_end_ns[i - 1]
+					   : g->phases.windows[step->window].start_ns);
+	r->step_begin_ns[i] = begin;
+	r->step_end_ns[i] = span_add(MAX(begin, end), step->rest_ns);
+	r->step_ns[i] = span_length(begin, r->step_end_ns[i]);
+}
 
-		r->step_ns[i] = -1;
-		if (!step->used)
-			continue;
-		begin = step->begin_after == UINT32_MAX ? step->begin_ns
-							: r->end_ns[step->begin_after];
-		end = begin;
-		for (uint32_t k = 0; k < step->end_count; k++)
-			end = MAX(end, r->end_ns[g->ends[step->end_first + k]]);
-		if (g->phases
-			    .extended) /* steps do not overlap; work before the graph is as recorded */
-			begin = MAX(begin, follows ? r->step_end_ns[i - 1]
-						   : g->phases.windows[step->window].start_ns);
-		r->step_begin_ns[i] = begin;
-		r->step_end_ns[i] = MAX(begin, end);
-		r->step_ns[i] = span_length(begin, end);
-	}
+static void measure_steps(struct replay *r)
+{
+	for (uint32_t i = 0; i < r->g->step_count; i++)
+		measure_step(r, i);
 }
 
 static void find_median(struct replay *r, int64_t *times)
@@ -132,6 +132,19 @@ static void find_median(struct replay *r, int64_t *times)
 	r->median_ns = median_of(times, count);
 }
 
+static bool replay_init(struct replay *r, const struct graph *g, struct arena *arena)
+{
+	size_t nodes = (size_t)g->node_count + 1, steps = (size_t)g->step_count + 1;
+
+	*r = (struct replay){ .g = g,
+			      .begin_ns = ARENA_ARRAY(arena, int64_t, nodes),
+			      .end_ns = ARENA_ARRAY(arena, int64_t, nodes),
+			      .step_ns = ARENA_ARRAY(arena, int64_t, steps),
+			      .step_begin_ns = ARENA_ARRAY(arena, int64_t, steps),
+			      .step_end_ns = ARENA_ARRAY(arena, int64_t, steps) };
+	return r->begin_ns && r->end_ns && r->step_ns && r->step_begin_ns && r->step_end_ns;
+}
+
 ow_status replay_run(const struct graph *g, const struct scenario *scenario, struct arena *arena,
 		     struct replay *out, struct ow_error *err)
 {
@@ -139,17 +152,10 @@ ow_status replay_run(const struct graph *g, const struct scenario *scenario, str
 	uint8_t *first = ARENA_ARRAY(arena, uint8_t, nodes);
 	int64_t *times = ARENA_ARRAY(arena, int64_t, steps);
 
-	*out = (struct replay){ .g = g,
-				.begin_ns = ARENA_ARRAY(arena, int64_t, nodes),
-				.end_ns = ARENA_ARRAY(arena, int64_t, nodes),
-				.step_ns = ARENA_ARRAY(arena, int64_t, steps),
-				.step_begin_ns = ARENA_ARRAY(arena, int64_t, steps),
-				.step_end_ns = ARENA_ARRAY(arena, int64_t, steps) };
+	if (!first || !times || !replay_init(out, g, arena))
+		return error_no_memory(err);
 	if (scenario)
 		out->scenario = *scenario;
-	if (!first || !times || !out->begin_ns || !out->end_ns || !out->step_ns ||
-	    !out->step_begin_ns || !out->step_end_ns)
-		return error_no_memory(err);
 	for (uint32_t l = 0; l < g->lane_count; l++)
 		first[g->lanes[l].first] = 1;
 	for (uint32_t i = 0; i < g->node_count; i++)
@@ -158,6 +164,51 @@ ow_status replay_run(const struct graph *g, const struct scenario *scenario, str
 	if (out->scenario.weight_ns)
 		add_device_floors(out, times);
 	find_median(out, times);
+	return OW_OK;
+}
+
+/* An edge that the recording contradicts gets a shorter lag. Ranks have clocks of their own, which their lags are. */
+static void fit_node(struct replay *r, struct graph *g, uint32_t node, bool first)
+{
+	int64_t latest = span_add(g->start_ns[node], -g->slack_ns[node]);
+	int64_t late = chain_time(r, node, first);
+
+	if (late > latest)
+		g->lag_ns[node] = span_add(g->lag_ns[node], latest - late);
+	for (uint32_t k = g->edge_first[node]; k < g->edge_first[node + 1]; k++) {
+		struct edge *e = &g->edges[k];
+
+		if (e->kind == EDGE_RANKS || e->src == e->dst)
+			continue;
+		late = edge_time(r, e);
+		if (late > latest)
+			e->lag_ns = span_add(e->lag_ns, latest - late);
+	}
+}
+
+ow_status replay_fit(struct graph *g, struct arena *arena, struct ow_error *err)
+{
+	size_t nodes = (size_t)g->node_count + 1;
+	uint8_t *first = ARENA_ARRAY(arena, uint8_t, nodes);
+	struct replay r;
+
+	if (!first || !replay_init(&r, g, arena))
+		return error_no_memory(err);
+	for (uint32_t l = 0; l < g->lane_count; l++)
+		first[g->lanes[l].first] = 1;
+	for (uint32_t i = 0; i < g->node_count; i++) {
+		fit_node(&r, g, g->order[i], first[g->order[i]]);
+		run_node(&r, g->order[i], first[g->order[i]]);
+	}
+	for (uint32_t i = 0; i < g->step_count; i++) {
+		struct graph_step *step = &g->steps[i];
+
+		measure_step(&r, i);
+		if (!step->used)
+			continue;
+		step->rest_ns = MAX(step->measured_ns - r.step_ns[i], 0);
+		measure_step(&r, i);
+	}
 	return OW_OK;
 }
 
@@ -298,9 +349,11 @@ ow_status path_find(const struct replay *r, uint32_t step, struct arena *arena,
 	for (uint32_t k = 0; k < s->end_count; k++) {
 		uint32_t end = g->ends[s->end_first + k];
 
-		if (r->end_ns[end] == r->step_end_ns[step])
+		if (r->end_ns[end] == t.at_ns - s->rest_ns)
 			node = end;
 	}
+	if (!trace_back(&t, t.at_ns - s->rest_ns, node == UINT32_MAX ? 0 : node, NODE_UNEXPLAINED))
+		return error_no_memory(err);
 	while (node != UINT32_MAX && t.at_ns > t.from_ns && left--)
 		if (!trace_node(&t, &node, &from_begin))
 			return error_no_memory(err);

@@ -31,6 +31,11 @@ struct replay {
 	int64_t median_ns; /* of the steady steps */
 };
 
+/* Makes a replay without a scenario take as long as the recording; called once, before any replay. Clocks that disagree and causes that are
+ * concluded from times can ask for more than the recording took: the lags of such edges get shorter, until no node begins later than
+ * it did. Where nodes end before their step, the difference is the step's rest. */
+ow_status replay_fit(struct graph *g, struct arena *arena, struct ow_error *err);
+
 /* Everything is in the arena. */
 ow_status replay_run(const struct graph *g, const struct scenario *scenario, struct arena *arena,
 		     struct replay *out, struct ow_error *err);

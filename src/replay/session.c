@@ -37,6 +37,7 @@ ow_status session_open(struct model *m, const struct event_filter *filter, int64
 	}
 	if (*s->g.refused)
 		return OW_OK;
+	OW_TRY(replay_fit(&s->g, &s->g.arena, err));
 	OW_TRY(replay_run(&s->g, NULL, &s->arena, &s->base, err));
 	return check(s, err);
 }

@@ -74,7 +74,7 @@ class FirstScreen(unittest.TestCase):
     def test_names_that_are_missing(self):
         path = self.write("x.folded", "main;[unknown] 60\nmain;0x7f12ab 20\nmain;f 20\n")
         said = self.screen(path)
-        self.assertIn("80 % of samples has no function names", said)
+        self.assertIn("80 % of samples have no function names", said)
         self.assertIn("of the named functions f takes most (20 %)", said)
         self.assertIn("For names", said)
 
@@ -172,6 +172,65 @@ class FirstScreen(unittest.TestCase):
         said = self.screen(self.write("t.json", json.dumps({"schemaVersion": 1, "traceEvents": events})))
         self.assertNotIn("Lines of code", said)
 
+    def test_a_copy_that_waits_is_not_work_of_its_line(self):
+        """Two calls of one name: one starts a copy and returns, one waits 5 ms for a kernel before its copy. The lists have the same base."""
+        def event(name, cat, ts, dur, pid=1, **args):
+            return {"ph": "X", "name": name, "cat": cat, "ts": ts, "dur": dur, "pid": pid, "tid": 7, "args": args}
+        events = [event("train.py(7): step", "python_function", 0, 6000, **{"Python id": 1}),
+                  event("train.py(9): log", "python_function", 200, 5600, **{"Python id": 2, "Python parent id": 1})]
+        work = {"device": 0, "stream": 7}
+        for at, call, name, cat, began, dur in ((10, 50, "Memcpy HtoD (Pinned -> Device)", "gpu_memcpy", 30, 20),
+                                                (100, 20, "gemm", "kernel", 130, 5000),
+                                                (300, 4900, "Memcpy DtoH (Device -> Pageable)", "gpu_memcpy", 5140, 10)):
+            correlation = at
+            events += [event("cudaLaunchKernel" if cat == "kernel" else "cudaMemcpyAsync", "cuda_runtime", at, call, correlation=correlation),
+                       event(name, cat, began, dur, pid=0, correlation=correlation, **work)]
+        said = self.screen(self.write("t.json", json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU"}],
+                                                            "traceEvents": events})))
+        base = re.search(r"Operations by time, of (\S+) on host and device", said).group(1)
+        self.assertIn(f"Lines of code that created them, of {base}: ops with a known line", said)
+        self.assertRegex(said, r"5\.\d+ms 9\d\.\d% train\.py:7 step gemm")
+        self.assertNotRegex(said, r"ms +[\d.]+% train\.py:9 log")
+
+    def test_shares_of_samples_name_their_base(self):
+        self.assertIn("Functions by own cost, of 14 samples", self.screen(self.write("t.folded", "a;b 5\na;c 9\n")))
+        self.assertIn("Functions by own cost, of 1 sample ", self.screen(self.write("t.folded", "a;b 1\n")))
+
+    def firefox(self, **samples):
+        """A profile with the stacks main;work and main;wait, of which the second is idle."""
+        return self.write("profile.json", json.dumps({
+            "meta": {"version": 29, "preprocessedProfileVersion": 47, "interval": 1, "startTime": 0, "product": "made",
+                     "categories": [{"name": "Idle", "color": "grey"}, {"name": "Other", "color": "grey"}],
+                     "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "µs"}},
+            "libs": [], "threads": [{
+                "name": "t", "pid": "1", "tid": 1, "processName": "p", "stringArray": ["main", "work", "wait"],
+                "frameTable": {"length": 3, "func": [0, 1, 2], "category": [1, 1, 0], "address": [-1, -1, -1], "line": [None] * 3},
+                "funcTable": {"length": 3, "name": [0, 1, 2], "resource": [-1] * 3, "fileName": [None] * 3, "lineNumber": [None] * 3},
+                "resourceTable": {"length": 0, "lib": [], "name": []},
+                "stackTable": {"length": 3, "prefix": [None, 0, 0], "frame": [0, 1, 2]},
+                "samples": {"length": 4, "stack": [1, 1, 2, 2], "time": [0, 1, 2, 3], "weightType": "samples", **samples}}]}))
+
+    def test_a_waiting_thread_of_firefox_is_not_work(self):
+        said = self.screen(self.firefox(weight=[1, 2, 9, 9]))
+        self.assertIn("3 samples over", said)
+        self.assertIn("Functions by own cost, of 3 samples 3 100.0% work", said)
+        self.assertIn("category Idle, are left out (2 times)", said)
+
+    def test_processor_time_comes_before_samples(self):
+        """samply writes a row for each second that a thread sleeps: 1 of 90 samples has processor time."""
+        path = self.firefox(weight=[1, 1, 0, 0], stack=[0, 1, 0, 0], threadCPUDelta=[0, 900, 0, 0])
+        self.assertIn("Functions by own cost, of 900us 900us 100.0% work", self.screen(path))
+
+    def test_a_long_name_does_not_widen_a_table(self):
+        events = [{"ph": "X", "name": name, "ts": 10 * i, "dur": 5, "pid": 1, "tid": 1} for i, name in enumerate(["short", "n" * 1500])]
+        path = self.write("t.json", json.dumps(events))
+        lines = subprocess.run([BIN, "op", str(path)], capture_output=True, text=True, check=True).stdout.splitlines()
+        self.assertEqual(len(lines), 3)
+        for line in lines:
+            self.assertLess(len(line), 300 if "nnn" not in line else 1600)
+        for line in subprocess.run([BIN, str(path)], capture_output=True, text=True, check=True).stdout.splitlines():
+            self.assertLessEqual(len(line), 120)
+
     def test_threads_without_a_process_are_counted(self):
         events = [{"ph": "X", "name": "a", "ts": 0, "dur": 5, "tid": i} for i in (1, 2, 3, 3)]
         path = self.write("t.json", json.dumps(events))
@@ -223,7 +282,41 @@ class FirstScreen(unittest.TestCase):
             self.assertNotIn("0 % computes", self.screen(pathlib.Path(CORPUS) / name))
         said = self.screen(pathlib.Path(CORPUS) / "kineto/hta-triton.json.gz")
         self.assertIn("Over 99 % of ", said)
-        self.assertIn("was not recorded", said)
+        self.assertIn("has nothing recorded", said)
+
+    def onnxruntime(self, models):
+        """A profile of runs: each model is a list of (node, type, us)."""
+        events, now = [], 1000
+
+        def add(name, cat, ts, dur, **args):
+            events.append({"cat": cat, "pid": 7, "tid": 7, "ph": "X", "name": name, "ts": ts, "dur": dur, "args": args})
+
+        for nodes in models:
+            begin = now
+            for node, kind, dur in nodes:
+                add(node + "_kernel_time", "Node", now + 5, dur, op_name=kind, provider="CPUExecutionProvider")
+                now += dur + 10
+            add("model_run", "Session", begin, now - begin)
+            now += 100
+        return self.write("onnxruntime.json", json.dumps(events))
+
+    def test_onnxruntime_models_that_take_turns(self):
+        """A detector of 8 ms, then a classifier of 0.7 ms, again and again: no run takes 5 ms, which would be the median of all."""
+        detect = [(f"node_{i}", "Conv", 1000) for i in range(8)]
+        classify = [("node_0", "Conv", 600), ("class", "Softmax", 70)]
+        text = self.screen(self.onnxruntime([detect, classify] * 10))
+        self.assertIn("10 steps of 8.87ms (8.87ms to 8.87ms)", text)
+        self.assertIn("runs of 2 models take turns", text)
+        text = self.screen(self.onnxruntime([detect] + [detect, classify, classify] * 6))
+        self.assertIn("7 steps of 9.66ms (8.08ms to 9.66ms)", text)
+
+    def test_onnxruntime_runs_of_one_model(self):
+        """One model whose branches differ, and two models one after the other, are runs as they come."""
+        nodes = [(f"node_{i}", "Conv", 1000) for i in range(8)]
+        for runs in ([nodes[:7], nodes[1:]] * 5, [nodes] * 5 + [[("other", "MatMul", 7070)]] * 5):
+            text = self.screen(self.onnxruntime(runs))
+            self.assertRegex(text, r"[^0-9]10 steps of 7\.\d+ms")
+            self.assertNotIn("take turns", text)
 
 
 if __name__ == "__main__":

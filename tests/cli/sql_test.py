@@ -76,6 +76,13 @@ class Outputs(unittest.TestCase):
             lines = run(SAMPLE, query).stdout.split()
             self.assertEqual([w for w in lines if w.isdigit()], list(map(str, range(n))))
 
+    def test_a_cell_of_a_notebook_as_parquet(self):
+        """The first line of a BigQuery cell is not SQL."""
+        with tempfile.TemporaryDirectory() as folder:
+            run(SAMPLE, "--parquet", "-o", f"{folder}/n.parquet", "%%bigquery df\nSELECT count(*) AS n FROM event")
+            with open(f"{folder}/n.parquet", "rb") as f:
+                self.assertEqual(f.read(4), b"PAR1")
+
     def test_parquet(self):
         with tempfile.TemporaryDirectory(suffix="x") as folder:
             path = f"{folder}/it's.parquet"

@@ -7,6 +7,7 @@ OPWATCH_RULES=all takes every file).
 - What a device still does when the recording begins is in no step, and in no mean of steps.
 - A file alone gives the same steps as beside an unrelated one; reordered events, gzip and .opw change nothing.
 - The view, SQL, the named queries, Python's source of both (ndjson) and exports give the same numbers for the same thing.
+- Each list of the first screen names the base of its shares, and its shares are of that base.
 - "step" is said only where steps are known; programs that JAX runs again and again are steps.
 """
 import collections
@@ -17,6 +18,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -51,6 +53,21 @@ def view(name, *files):
 
 def sql(text, *files):
     return json.loads(run("sql", "--json", *files, text))["rows"]
+
+
+def column_sum(name, column, path):
+    return sum(row[column] or 0 for row in view(name, path))
+
+
+NUMBER = r"[\d.]+(?:ns|us|ms|s|h|min|B|kB|MB|GB|k|M|G|T)?"
+UNITS = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6, "min": 60e6, "h": 3600e6, "": 1, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9,
+         "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+def amount(text):
+    """A number of the first screen; times are in microseconds."""
+    digits = re.match(r"[\d.]+", text).group()
+    return float(digits) * UNITS[text[len(digits):]]
 
 
 # ---- generated jobs ----
@@ -165,7 +182,26 @@ class Rules(unittest.TestCase):
             mean = statistics.mean(next(iter(of_device.values())))
             self.assertAlmostEqual(busy[0], mean, delta=1 + mean / 1e6)
 
+    def check_shares(self, path):
+        """Every list of the first screen names what its shares are of, and they are of that; lines have no more time than all operations."""
+        bases, base, title = {}, None, None
+        for line in run(path).decode().splitlines():
+            row = re.match(rf" {{2,}}({NUMBER}) +([\d.]+)%  ", line)
+            if not line.startswith(" "):
+                found = re.search(rf", of ({NUMBER})(?=\W|$)", line)
+                title, base = line.split(",")[0], found and amount(found.group(1))
+                bases[title] = base
+            elif row and title not in ("Memory in use at the peak", "Float operations", "Parameters"):
+                self.assertIsNotNone(base, f"{title}: no base is named")
+                value, share = amount(row.group(1)), float(row.group(2)) / 100
+                self.assertAlmostEqual(value, share * base, delta=0.006 * value + 0.0006 * base + 0.006 * share * base, msg=line)
+        apart = column_sum("work", "outlier_ns", path) / 1e3
+        lines, work = bases.get("Lines of code that created them"), bases.get("Operations by time")
+        if lines and work:
+            self.assertLessEqual(lines, 1.01 * (work + apart))
+
     def check(self, path):
+        self.check_shares(path)
         rows = self.check_steps(path)
         self.check_devices(path, rows)
         self.check_numbers(path, rows)

@@ -67,6 +67,8 @@ static bool collect_runs(struct run_collector *c, const struct event_filter *fil
 		if (!run)
 			return false;
 		add_to_run(run, sum, ns);
+		if (sum == SUM_CPU && m->event.phase && m->event.phase[i] == PHASE_SYNCHRONISATION)
+			run->wait_ns = sum_add(run->wait_ns, ns);
 	}
 	return true;
 }

@@ -13,6 +13,7 @@ struct stack_run {
 	stack_id stack;
 	int64_t cpu_ns, accelerator_ns, count;
 	int64_t cpu_before, accelerator_before, count_before; /* of the op's runs before this one */
+	int64_t wait_ns; /* of cpu_ns: runs that wait although others of the op do not */
 };
 
 struct stack_runs {

@@ -137,8 +137,8 @@ static int64_t count_samples(const struct model *m, const struct sampled *all, u
 {
 	const struct sampled *s = &all[metric];
 
-	if (s->first != TIME_UNKNOWN || !s->rows)
-		return s->rows;
+	if (s->first != TIME_UNKNOWN || !s->rows) /* a row may stand for several that are alike */
+		return counts_samples(m, metric) ? MAX(s->total, s->rows) : s->rows;
 	if (s->period >= PERIOD)
 		return s->total / s->period;
 	if (counts_samples(m, metric))

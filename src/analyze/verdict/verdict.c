@@ -272,7 +272,8 @@ static ow_status verdict_ranks(const struct model *m, const struct phase_groups 
 #define COMMUNICATION_HIGH 10.0 /* of communication that nothing hides */
 #define OTHER_MODERATE 3.0
 #define OTHER_HIGH 15.0
-#define COMPUTE_BOUND 50.0
+#define COMPUTE_FIRST 50.0 /* what is known and larger comes before what was not recorded */
+#define COMPUTE_BOUND 66.0
 #define ALMOST_ALL 95.0
 #define FEW_STEPS 3
 
@@ -308,8 +309,8 @@ static const struct limit {
 			      "waits for a processor that other threads have",
 			      "waits for processors", NULL },
 	[CLASS_IDLE] = { OTHER_MODERATE, OTHER_HIGH,
-			 "was not recorded, neither on the host nor on a device", "is idle",
-			 "was not recorded" },
+			 "has nothing recorded, neither on the host nor on a device",
+			 "has nothing recorded", "has nothing recorded" },
 };
 
 /* ---- what takes the time of a class ---- */
@@ -507,7 +508,10 @@ static void add_top(struct search *s, struct buf *text, const struct top *top, c
 	buf_printf(text, "; %s ", what);
 	add_name(text, type);
 	if (of)
-		buf_printf(text, " (%.0f %% of %s)", percent(top->type_ns, top->all_ns), of);
+		buf_printf(text, " (%.0f %% of %s%s)", percent(top->type_ns, top->all_ns), of,
+			   (double)top->all_ns < (1 - WORK_OUTLIERS_APART) * (double)s->sum_ns
+				   ? ", outliers apart"
+				   : "");
 	if (!str_eq(type, name) && top->op && !(m->op.flags[top->op] & OP_SHORT_TYPE)) {
 		buf_puts(text, top->op_ns == top->type_ns ? ", " : ", above all ");
 		add_op(text, name);
@@ -563,6 +567,12 @@ static bool has_frames(const struct model *m)
 	return false;
 }
 
+/* Launches, but nothing of a device: operators on the host are not what computes. */
+static bool is_unseen(const struct phase_group *g)
+{
+	return !g->has_device && g->sums.total[CLASS_LAUNCH] > 0;
+}
+
 static ow_status add_detail(struct search *s, struct buf *text, enum phase_class class,
 			    const struct phase_group *all)
 {
@@ -591,7 +601,7 @@ static ow_status add_detail(struct search *s, struct buf *text, enum phase_class
 		return add_launches(s, text, all);
 	if (class == CLASS_COMPUTE) {
 		what = on_device ? "the costliest kernel is" : "the costliest op is";
-		of = "compute";
+		of = is_unseen(all) ? "their own time" : "compute";
 	} else if (class == CLASS_HOST) {
 		what = "the costliest operator is";
 	}
@@ -653,17 +663,36 @@ static void add_compute(const struct phase_group *g, const char *computes, struc
 	buf_printf(text, " %s", computes);
 }
 
+/* Calls of the device's runtime inside operators, where these are large parts: ", 44 % of it in calls that launch work". */
+static void add_calls(const struct phase_group *g, struct buf *text)
+{
+	static const struct {
+		enum phase_class class;
+		const char *what;
+	} calls[] = {
+		{ CLASS_LAUNCH, "in calls that launch work" },
+		{ CLASS_INITIALISATION, "in one-off initialisation" },
+		{ CLASS_ALLOCATION, "in calls that allocate and free device memory" },
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(calls); i++)
+		if (percent(g->sums.total[calls[i].class], g->time_ns) >= OTHER_HIGH)
+			buf_printf(text, ", %.0f %% %s",
+				   percent(g->sums.total[calls[i].class], g->time_ns),
+				   calls[i].what);
+}
+
 static ow_status from_phases(struct search *s, const struct phase_group *g, struct buf *text)
 {
 	enum phase_class problem = worst_class(g, true, CLASS_COUNT), second;
 	double compute = share_of(g, CLASS_COMPUTE);
 
-	bool unseen = !g->has_device && g->sums.total[CLASS_LAUNCH] > 0;
+	bool unseen = is_unseen(g);
 	const char *computes = unseen ? "runs operators on the host" : "computes";
 	const char *whole = g->known ? "a step" : "the recording";
 
-	if (problem == CLASS_IDLE && compute >= COMPUTE_BOUND && g->has_device)
-		problem = CLASS_COUNT; /* what is known and larger comes before what is not known */
+	if (problem == CLASS_IDLE && compute >= COMPUTE_FIRST && g->has_device)
+		problem = CLASS_COUNT;
 	if (unseen)
 		buf_puts(text, "The file does not show what the device did; ");
 	if (problem == CLASS_COUNT) {
@@ -671,6 +700,8 @@ static ow_status from_phases(struct search *s, const struct phase_group *g, stru
 		buf_puts(text, compute >= COMPUTE_BOUND && !unseen ? "Compute-bound: " : "");
 		add_percent(text, compute);
 		buf_printf(text, " of %s %s", whole, computes);
+		if (unseen)
+			add_calls(g, text);
 		OW_TRY(add_detail(s, text, CLASS_COMPUTE, g));
 	} else {
 		const struct limit *limit = &limits[problem];

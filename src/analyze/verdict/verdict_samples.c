@@ -163,7 +163,7 @@ static size_t first_with(const struct functions *f, bool nameless)
 	return 0;
 }
 
-/* "97 % of cycles has no function names, most of it in libc.so. For names …" */
+/* "97 % of cpu-clock has no function names, most of it in libc.so. For names …" */
 static void write_missing_names(const struct functions *f, int64_t missing, struct buf *text)
 {
 	size_t worst = first_with(f, true), named = first_with(f, false);
@@ -174,7 +174,8 @@ static void write_missing_names(const struct functions *f, int64_t missing, stru
 	    !str_eq(f->items[worst].name, STR("[unknown]")))
 		module = f->items[worst].name;
 	add_share(f, missing, text);
-	buf_puts(text, " has no function names");
+	buf_printf(text, " %s no function names",
+		   str_ends(model_str(f->m, f->choice.name), STR("s")) ? "have" : "has");
 	if (module.len) {
 		buf_puts(text, all ? ", all of it in " : ", the largest part in ");
 		add_name(text, module);

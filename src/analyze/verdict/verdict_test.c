@@ -178,7 +178,7 @@ static void host(void **state)
 
 	l = open_trace(&s); /* nothing is on a device, and something is missing */
 	trace_slice(&s, l.host, "Conv", PHASE_COMPUTE, 0, 70);
-	close_trace(&s, "30 % of a step was not recorded; 70 % computes.");
+	close_trace(&s, "30 % of a step has nothing recorded; 70 % computes.");
 }
 
 static void flag(struct small_model *s, event_id event, uint32_t flags)
@@ -242,7 +242,7 @@ static void slow_calls(void **state)
 		    "Over 99 % of a step launches work while the device waits; the costliest call "
 		    "is cudaFree (90 % of launching); under 1 % computes.");
 
-	small_open(&s); /* a device that is called, and of which nothing is told */
+	small_open(&s); /* a device that is called, and of which nothing is recorded */
 	source = trace_source(&s, "a.json", 0);
 	l.host = trace_track(&s, source, "main", TRACK_HOST, NULL);
 	trace_slice(&s, l.host, "aten::mm", PHASE_COMPUTE, 0, 98);
@@ -250,7 +250,19 @@ static void slow_calls(void **state)
 	close_trace(
 		&s,
 		"The file does not show what the device did; 98 % of the recording runs operators "
-		"on the host; the costliest op is aten::mm (100 % of compute).");
+		"on the host; the costliest op is aten::mm (100 % of their own time).");
+
+	small_open(&s); /* calls inside operators are not their own time */
+	source = trace_source(&s, "a.json", 0);
+	l.host = trace_track(&s, source, "main", TRACK_HOST, NULL);
+	trace_slice(&s, l.host, "aten::mm", PHASE_COMPUTE, 0, 100);
+	trace_slice(&s, l.host, "cudaLaunchKernel", PHASE_LAUNCH, 10, 60);
+	close_trace(
+		&s,
+		"The file does not show what the device did; 100 % of the recording runs operators "
+		"on the host, 50 % in calls that launch work; the costliest op is aten::mm (100 % "
+		"of "
+		"their own time).");
 }
 
 /* One name that means something does not make a training job of any program. */
@@ -312,12 +324,14 @@ static void nothing_recorded(void **state)
 	(void)state;
 	small_open(&s);
 	add_live_steps(&s, 60, true);
-	close_trace(&s, "40 % of a step was not recorded; 100 % of that is in train.py:12 wait; 60 "
-			"% computes.");
+	close_trace(&s,
+		    "40 % of a step has nothing recorded; 100 % of that is in train.py:12 wait; 60 "
+		    "% computes.");
 	small_open(&s); /* next to nothing is recorded, of what is known to be steps */
 	add_live_steps(&s, 2, true);
-	close_trace(&s, "98 % of a step was not recorded; 100 % of that is in train.py:12 wait; 2 "
-			"% computes.");
+	close_trace(&s,
+		    "98 % of a step has nothing recorded; 100 % of that is in train.py:12 wait; 2 "
+		    "% computes.");
 	small_open(&s);
 	add_live_steps(&s, 1, true);
 	close_trace(&s, "50 % of wall is spent in main (train.py:34) itself. Recorded "
@@ -329,8 +343,9 @@ static void nothing_recorded(void **state)
 			"is aten::mm.");
 	small_open(&s);
 	add_live_steps(&s, 2, false);
-	close_trace(&s, "98 % of a step was not recorded, and a recording with --stacks shows what "
-			"runs there; 2 % computes.");
+	close_trace(&s,
+		    "98 % of a step has nothing recorded, and a recording with --stacks shows what "
+		    "runs there; 2 % computes.");
 }
 
 static void ops(void **state)
@@ -407,7 +422,7 @@ static void outliers(void **state)
 	}
 	/* clip adds up to 101 ms, of which 89 are in one step */
 	close_trace(&s, "Compute-bound: 73 % of a step computes; the costliest kernel is gemm (92 "
-			"% of compute); 27 % is idle.");
+			"% of compute, outliers apart); 27 % has nothing recorded.");
 }
 
 /* Traces of which nothing is known but names. */

@@ -1,7 +1,8 @@
 /*
  * view_lines.c: the view `lines`: lines of the user's own code, with the cost of the ops that they create. The code view shows whole call trees,
  * which end in frames of libraries. Here an op counts for the innermost frame outside of libraries, because that line can be found and
- * changed. sample_lines.c does the same for sampled stacks. Ops that only wrap others or wait for them are left out, as in the view `work`.
+ * changed. sample_lines.c does the same for sampled stacks. Ops that only wrap others or wait for them, and runs of a copy that wait, are
+ * left out, as in the view `work`.
  */
 #include "analyze/view.h"
 #include "analyze/samples/samples.h"
@@ -102,6 +103,19 @@ static void find_types(struct lines *l)
 	}
 }
 
+/* Leaves out the part of the host's time in which a call waits for the device, as the view `work` does. */
+static void leave_out_waits(const struct stack_run *run, int64_t value[METRIC_COUNT])
+{
+	int64_t waits;
+
+	if (run->wait_ns <= 0 || run->cpu_ns <= 0)
+		return;
+	waits = (int64_t)((__int128)value[METRIC_CPU_MICROS] * MIN(run->wait_ns, run->cpu_ns) /
+			  run->cpu_ns);
+	value[METRIC_CPU_MICROS] -= waits;
+	value[METRIC_MICROS] -= waits;
+}
+
 /* An op that was called from several places. */
 static bool add_runs(struct lines *l, const struct stack_runs *runs, uint32_t op,
 		     const int64_t *whole)
@@ -113,6 +127,7 @@ static bool add_runs(struct lines *l, const struct stack_runs *runs, uint32_t op
 
 		memcpy(value, whole, sizeof(value));
 		stack_run_share(runs, &runs->list[i], value);
+		leave_out_waits(&runs->list[i], value);
 		ok = ok && add_op(l, runs->list[i].stack.v, (op_id){ op }, value);
 	}
 	return ok;

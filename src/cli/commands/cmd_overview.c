@@ -5,34 +5,18 @@
  */
 #include "cli/command.h"
 #include "cli/commands/findings.h"
+#include "cli/commands/overview.h"
 
 #include <math.h>
 
 #define SOURCES_SHOWN 6
 #define DEVICES_SHOWN 4
-#define TOP_ROWS 5
 #define TOP_SCOPES 3
 #define NOTES_SHOWN 5
 #define FINDINGS_SHOWN 3
 
 struct overview_args {
 	bool estimate;
-};
-
-struct overview {
-	struct args *args;
-	ow_profile *profile;
-	FILE *to;
-	ow_result *types; /* the op view: every type, the costliest first */
-	ow_result *work;  /* what takes the time */
-	uint32_t width;
-	uint32_t source_count;
-	bool colour;
-	bool steps_known;
-	bool apart;		  /* outliers and one-off runs are set apart */
-	int64_t typical_step;	  /* the steady step nearest the median of several; -1 = none */
-	uint32_t jobs, ranks;	  /* of the inputs, as far as known */
-	struct ow_error *failure; /* the first thing that could not be shown */
 };
 
 /* ---- views of the part that was asked for, and their cells ---- */
@@ -47,14 +31,14 @@ static bool check_status(const struct overview *o, ow_status status, const struc
 	return status == OW_OK;
 }
 
-static void print_heading(const struct overview *o, const char *text, const char *remark)
+void overview_heading(const struct overview *o, const char *text, const char *remark)
 {
 	fprintf(o->to, "\n%s%s%s%s%s\n", o->colour ? "\033[1m" : "", text,
 		o->colour ? "\033[0m" : "", *remark ? ", " : "", remark);
 }
 
-static ow_result *run_view(const struct overview *o, const char *name,
-			   const struct ow_view_options *options)
+ow_result *overview_view(const struct overview *o, const char *name,
+			 const struct ow_view_options *options)
 {
 	struct ow_view_options used; /* the same are for all parts of the screen */
 	struct ow_error err = { 0 };
@@ -69,12 +53,12 @@ static ow_result *run_view(const struct overview *o, const char *name,
 	return result;
 }
 
-static double real_at(const ow_result *r, uint32_t row, const char *column)
+double overview_real(const ow_result *r, uint32_t row, const char *column)
 {
 	return ow_result_real(r, row, ow_result_find(r, column));
 }
 
-static struct str text_at(const ow_result *r, uint32_t row, const char *column)
+struct str overview_text(const ow_result *r, uint32_t row, const char *column)
 {
 	size_t len;
 	const char *text = ow_result_text(r, row, ow_result_find(r, column), &len);
@@ -92,7 +76,7 @@ static double column_sum(const ow_result *r, const char *name)
 	return sum;
 }
 
-static void init_part_options(const struct overview *o, struct ow_view_options *options)
+void overview_part(const struct overview *o, struct ow_view_options *options)
 {
 	const struct ow_view_options *given = &o->args->options.view;
 
@@ -108,8 +92,8 @@ static ow_result *run_plain_view(const struct overview *o, const char *name)
 {
 	struct ow_view_options options;
 
-	init_part_options(o, &options);
-	return run_view(o, name, &options);
+	overview_part(o, &options);
+	return overview_view(o, name, &options);
 }
 
 static ow_result *run_op_view(const struct overview *o, const char *metric)
@@ -117,11 +101,11 @@ static ow_result *run_op_view(const struct overview *o, const char *metric)
 	static const char *const metrics[] = { "micros", "occurrence", "float_ops", "params" };
 	struct ow_view_options options;
 
-	init_part_options(o, &options);
+	overview_part(o, &options);
 	options.order_by = metric;
 	options.max_depth = INT32_MAX;
 	options.select = (struct ow_list){ metrics, ARRAY_COUNT(metrics) };
-	return run_view(o, "op", &options);
+	return overview_view(o, "op", &options);
 }
 
 /* ---- what is in the files: sources, counts, steps, devices ---- */
@@ -152,7 +136,7 @@ static void print_jobs(struct overview *o, const ow_result *r)
 	ranks = rows ? distinct(r, "rank") : 0;
 	o->ranks = o->jobs <= 1 ? ranks : 0;
 	for (uint32_t i = 0; i < rows; i++)
-		world = MAX(world, real_at(r, i, "world_size"));
+		world = MAX(world, overview_real(r, i, "world_size"));
 	if (o->jobs > 1)
 		fprintf(o->to, "%u different jobs: nothing is added up over them\n", o->jobs);
 	else if (ranks && world > ranks)
@@ -162,17 +146,18 @@ static void print_jobs(struct overview *o, const ow_result *r)
 
 static void print_sources(struct overview *o)
 {
-	ow_result *r = run_view(o, "sources", NULL);
+	ow_result *r = overview_view(o, "sources", NULL);
 	uint32_t rows = r ? ow_result_rows(r) : 0;
 
 	o->source_count = rows;
 	for (uint32_t i = 0; i < rows && i < SOURCES_SHOWN; i++) {
-		struct str format = text_at(r, i, "format"), path = text_at(r, i, "path");
+		struct str format = overview_text(r, i, "format"),
+			   path = overview_text(r, i, "path");
 		char size[WORDS_NUMBER];
 
 		words_name(o->to, path, SIZE_MAX);
 		fprintf(o->to, ": %.*s, %s\n", STR_ARG(format),
-			words_bytes(size, real_at(r, i, "bytes")));
+			words_bytes(size, overview_real(r, i, "bytes")));
 	}
 	if (rows > SOURCES_SHOWN)
 		fprintf(o->to, "… and %u more: opwatch sources\n", rows - SOURCES_SHOWN);
@@ -198,11 +183,11 @@ static void print_parameters(const struct overview *o)
 	ow_result *r;
 	double sum;
 
-	init_part_options(o, &options);
+	overview_part(o, &options);
 	options.max_depth = INT32_MAX;
 	options.select = (struct ow_list){ &metric, 1 };
 	options.account_type_regexes = (struct ow_list){ &trainable, 1 };
-	r = run_view(o, "op", &options);
+	r = overview_view(o, "op", &options);
 	sum = r ? column_sum(r, metric) : 0;
 	ow_result_free(r);
 	if (sum > 0)
@@ -247,9 +232,9 @@ static double median_step(const ow_result *r, double *times, uint32_t rows)
 
 	for (uint32_t i = 0; i < rows; i++)
 		if (is_steady(r, i))
-			times[count++] = real_at(r, i, "duration_ns") / 1e3;
+			times[count++] = overview_real(r, i, "duration_ns") / 1e3;
 	for (uint32_t i = 0; !count && i < rows; i++)
-		times[i] = real_at(r, i, "duration_ns") / 1e3;
+		times[i] = overview_real(r, i, "duration_ns") / 1e3;
 	count = count ? count : rows;
 	qsort(times, count, sizeof(*times), by_value);
 	return times[(count - 1) / 2] / 2 + times[count / 2] / 2;
@@ -262,7 +247,7 @@ static int64_t find_typical(const ow_result *r, double median, uint32_t rows)
 	int64_t step = -1;
 
 	for (uint32_t i = 0; i < rows && rows > 1; i++) {
-		double far = fabs(real_at(r, i, "duration_ns") / 1e3 - median);
+		double far = fabs(overview_real(r, i, "duration_ns") / 1e3 - median);
 
 		if (!is_steady(r, i) || far >= nearest)
 			continue;
@@ -293,7 +278,7 @@ static void print_steps(struct overview *o)
 		if (o->ranks > 1)
 			fprintf(o->to, " on %u ranks", o->ranks);
 		for (uint32_t i = 0; i < rows; i++)
-			times[i] = real_at(r, i, "duration_ns") / 1e3;
+			times[i] = overview_real(r, i, "duration_ns") / 1e3;
 		qsort(times, rows, sizeof(*times), by_value);
 		if (rows > 1)
 			fprintf(o->to, " (%s to %s)", words_time(low, times[0]),
@@ -326,10 +311,10 @@ static bool is_part(const ow_result *r, struct str whole)
 	struct str streams = STR("/stream:all"), name = short_device(whole);
 
 	for (uint32_t i = 0; i < ow_result_rows(r); i++) {
-		struct str given = text_at(r, i, "device"), other = short_device(given);
+		struct str given = overview_text(r, i, "device"), other = short_device(given);
 
 		if (given.len < whole.len && str_eq(other, name) &&
-		    real_at(r, i, "busy_step_ns") > 0)
+		    overview_real(r, i, "busy_step_ns") > 0)
 			return true; /* /gpu:0 ran what /job:localhost/…/gpu:0 scheduled */
 		if (!str_ends(other, streams) || str_eq(other, name))
 			continue;
@@ -347,12 +332,12 @@ static uint32_t next_device(const ow_result *r, double below, uint32_t after)
 	uint32_t best = UINT32_MAX;
 
 	for (uint32_t i = 0; i < ow_result_rows(r); i++) {
-		double busy = real_at(r, i, "busy_step_ns");
+		double busy = overview_real(r, i, "busy_step_ns");
 
 		if (busy <= 0 || busy > below || (busy == below && i <= after) ||
-		    is_part(r, text_at(r, i, "device")))
+		    is_part(r, overview_text(r, i, "device")))
 			continue;
-		if (best == UINT32_MAX || busy > real_at(r, best, "busy_step_ns"))
+		if (best == UINT32_MAX || busy > overview_real(r, best, "busy_step_ns"))
 			best = i;
 	}
 	return best;
@@ -364,8 +349,9 @@ static void print_devices(const struct overview *o)
 	ow_result *r = run_plain_view(o, "devices");
 	uint32_t row = r ? next_device(r, 1e300, 0) : UINT32_MAX, shown = 0;
 
-	for (; row != UINT32_MAX; row = next_device(r, real_at(r, row, "busy_step_ns"), row)) {
-		struct str name = short_device(text_at(r, row, "device"));
+	for (; row != UINT32_MAX;
+	     row = next_device(r, overview_real(r, row, "busy_step_ns"), row)) {
+		struct str name = short_device(overview_text(r, row, "device"));
 		char time[WORDS_NUMBER];
 
 		if (shown == DEVICES_SHOWN) {
@@ -376,7 +362,8 @@ static void print_devices(const struct overview *o)
 			name.len -= strlen("/stream:all");
 		fputs(shown++ ? ", " : o->steps_known ? "busy per step: " : "busy: ", o->to);
 		words_name(o->to, name, 50);
-		fprintf(o->to, " %s", words_time(time, real_at(r, row, "busy_step_ns") / 1e3));
+		fprintf(o->to, " %s",
+			words_time(time, overview_real(r, row, "busy_step_ns") / 1e3));
 	}
 	if (shown)
 		fputc('\n', o->to);
@@ -386,8 +373,8 @@ static void print_devices(const struct overview *o)
 /* ---- what costs most: types of ops, scopes, lines, sampled functions ---- */
 
 /* One row of a short table; `mostly` is a second name or empty. */
-static void print_row(const struct overview *o, const char *value, double share, struct str name,
-		      size_t name_width, struct str mostly)
+void overview_row(const struct overview *o, const char *value, double share, struct str name,
+		  size_t name_width, struct str mostly)
 {
 	size_t room = o->width > 40 ? o->width - 22 : 18, taken;
 
@@ -410,11 +397,11 @@ static void print_outliers(const struct overview *o, double sum)
 	char text[WORDS_NUMBER];
 
 	for (uint32_t i = 1; i < ow_result_rows(r); i++)
-		if (real_at(r, i, "outlier_ns") > real_at(r, most, "outlier_ns"))
+		if (overview_real(r, i, "outlier_ns") > overview_real(r, most, "outlier_ns"))
 			most = i;
 	fprintf(o->to, "  %9s  outliers and one-off runs, above all ", words_time(text, sum));
-	words_name(o->to, text_at(r, most, "name"), o->width > 80 ? o->width - 52 : 28);
-	fprintf(o->to, " (%.0f %%)\n", 100 * real_at(r, most, "outlier_ns") / 1e3 / sum);
+	words_name(o->to, overview_text(r, most, "name"), o->width > 80 ? o->width - 52 : 28);
+	fprintf(o->to, " (%.0f %%)\n", 100 * overview_real(r, most, "outlier_ns") / 1e3 / sum);
 }
 
 /* The costliest operation types; false when nothing was timed. */
@@ -439,15 +426,15 @@ static bool print_top_types(struct overview *o)
 	if (apart)
 		snprintf(remark + strlen(remark), sizeof(remark) - strlen(remark),
 			 ", outliers apart");
-	print_heading(o, "Operations by time", remark);
+	overview_heading(o, "Operations by time", remark);
 	for (uint32_t i = 0; i < ow_result_rows(r) && i < TOP_ROWS; i++) {
-		double value =
-			(real_at(r, i, "time_ns") - (apart ? real_at(r, i, "outlier_ns") : 0)) /
-			1e3;
+		double value = (overview_real(r, i, "time_ns") -
+				(apart ? overview_real(r, i, "outlier_ns") : 0)) /
+			       1e3;
 
 		if (value > 0)
-			print_row(o, words_time(text, value), 100 * value / sum,
-				  text_at(r, i, "name"), 0, STR(""));
+			overview_row(o, words_time(text, value), 100 * value / sum,
+				     overview_text(r, i, "name"), 0, STR(""));
 	}
 	if (apart)
 		print_outliers(o, rare);
@@ -460,7 +447,7 @@ static void print_base(const struct overview *o, const char *heading, double sum
 	char text[WORDS_NUMBER], remark[200];
 
 	snprintf(remark, sizeof(remark), "of %s: %s", words_time(text, sum), what);
-	print_heading(o, heading, remark);
+	overview_heading(o, heading, remark);
 }
 
 /* Where outliers are set apart, they lead the lists of scopes and lines neither: these are of a typical step then. Says so behind `what`. */
@@ -507,22 +494,22 @@ static void print_top_scopes(const struct overview *o)
 	char remark[100];
 	double sum;
 
-	init_part_options(o, &options);
+	overview_part(o, &options);
 	choose_typical(o, &options, "all operations", remark, sizeof(remark));
 	if (options.step >= 0 && o->apart)
-		work = run_view(o, "work", &options);
+		work = overview_view(o, "work", &options);
 	sum = column_sum(work ? work : o->work, "time_ns") / 1e3;
 	ow_result_free(work);
 	options.order_by = "micros";
 	options.max_depth = 3; /* the root, scopes, what is in them */
 	options.min_micros = 1;
-	r = run_view(o, "scope", &options);
+	r = overview_view(o, "scope", &options);
 	if (!r || !has_scopes(r)) {
 		ow_result_free(r);
 		return;
 	}
 	for (uint32_t i = 1; i < ow_result_rows(r) && shown < TOP_SCOPES; i++) {
-		double value = real_at(r, i, "total_micros");
+		double value = overview_real(r, i, "total_micros");
 		char text[WORDS_NUMBER];
 
 		if (ow_result_depth(r, i) != 1 || !children(r, i))
@@ -531,8 +518,8 @@ static void print_top_scopes(const struct overview *o)
 			break;
 		if (!shown++)
 			print_base(o, "Name scopes by time", sum, remark);
-		print_row(o, words_time(text, value), 100 * value / sum, text_at(r, i, "name"), 0,
-			  STR(""));
+		overview_row(o, words_time(text, value), 100 * value / sum,
+			     overview_text(r, i, "name"), 0, STR(""));
 	}
 	ow_result_free(r);
 }
@@ -542,7 +529,8 @@ static uint32_t count_lines(const ow_result *r)
 {
 	uint32_t rows = r ? ow_result_rows(r) : 0, count = 0;
 
-	while (count < rows && real_at(r, count, "time_ns") > 0 && text_at(r, count, "file").len)
+	while (count < rows && overview_real(r, count, "time_ns") > 0 &&
+	       overview_text(r, count, "file").len)
 		count++;
 	return count;
 }
@@ -559,156 +547,26 @@ static void print_top_lines(const struct overview *o)
 
 	if (!ow_profile_has_code(o->profile))
 		return;
-	init_part_options(o, &options);
+	overview_part(o, &options);
 	choose_typical(o, &options, "ops with a known line", remark, sizeof(remark));
 	snprintf(remark + strlen(remark), sizeof(remark) - strlen(remark), "; main type");
 	options.limit = TOP_ROWS;
-	r = run_view(o, "lines", &options);
+	r = overview_view(o, "lines", &options);
 	rows = count_lines(r);
 	for (uint32_t i = 0; i < rows; i++)
-		widest = MAX(widest, utf8_width(text_at(r, i, "name")));
+		widest = MAX(widest, utf8_width(overview_text(r, i, "name")));
 	if (rows)
-		known = real_at(r, 0, "time_ns") / 10 / real_at(r, 0, "percent");
+		known = overview_real(r, 0, "time_ns") / 10 / overview_real(r, 0, "percent");
 	for (uint32_t i = 0; i < rows && known >= WORTH_PART * all; i++) {
 		char text[WORDS_NUMBER];
 
 		if (!i)
 			print_base(o, "Lines of code that created them", known, remark);
-		print_row(o, words_time(text, real_at(r, i, "time_ns") / 1e3),
-			  real_at(r, i, "percent"), text_at(r, i, "name"), widest,
-			  text_at(r, i, "top_type"));
+		overview_row(o, words_time(text, overview_real(r, i, "time_ns") / 1e3),
+			     overview_real(r, i, "percent"), overview_text(r, i, "name"), widest,
+			     overview_text(r, i, "top_type"));
 	}
 	ow_result_free(r);
-}
-
-/* Which of the metrics the views below show: the one that was asked for, else the first default. */
-static uint32_t shown_metric(const struct overview *o, const ow_result *metrics)
-{
-	const char *asked = o->args->options.view.metric;
-
-	for (uint32_t i = 0; i < ow_result_rows(metrics); i++)
-		if (asked ? str_eq(text_at(metrics, i, "name"), str_from(asked))
-			  : ow_result_int(metrics, i, ow_result_find(metrics, "is_default")) != 0)
-			return i;
-	return 0;
-}
-
-static bool same_metric(const ow_result *metrics, uint32_t a, uint32_t b)
-{
-	return str_eq(text_at(metrics, a, "name"), text_at(metrics, b, "name")) &&
-	       str_eq(text_at(metrics, a, "unit"), text_at(metrics, b, "unit"));
-}
-
-/* Of all inputs that measure the same. */
-static double metric_sum(const ow_result *metrics, uint32_t shown, const char *column)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < ow_result_rows(metrics); i++)
-		if (same_metric(metrics, i, shown))
-			sum += real_at(metrics, i, column);
-	return sum;
-}
-
-static void print_other_metrics(const struct overview *o, const ow_result *metrics, uint32_t shown)
-{
-	unsigned others = 0;
-
-	for (uint32_t i = 0; i < ow_result_rows(metrics) && others < 4; i++) {
-		bool printed = same_metric(metrics, i, shown);
-
-		for (uint32_t k = 0; k < i; k++)
-			printed |= same_metric(metrics, i, k);
-		if (printed)
-			continue;
-		fputs(others++ ? ", " : "; also ", o->to);
-		words_name(o->to, text_at(metrics, i, "name"), 40);
-	}
-}
-
-/* "12.3k samples of cycles on 5 threads over 2.3s; also instructions" */
-static void print_samples(const struct overview *o, const ow_result *metrics)
-{
-	uint32_t shown = shown_metric(o, metrics);
-	double samples = metric_sum(metrics, shown, "samples");
-	double threads = metric_sum(metrics, shown, "threads");
-	char text[WORDS_NUMBER];
-
-	if (!ow_result_known(metrics, shown, ow_result_find(metrics, "samples"))) {
-		samples = metric_sum(metrics, shown, "stacks");
-		fprintf(o->to, "%s stack%s", words_count(text, samples),
-			words_plural((uint64_t)samples));
-	} else {
-		fprintf(o->to, "%s sample%s", words_count(text, samples),
-			words_plural((uint64_t)samples));
-	}
-	if (!str_eq(text_at(metrics, shown, "name"), STR("samples"))) {
-		fputs(" of ", o->to);
-		words_name(o->to, text_at(metrics, shown, "name"), 40);
-	}
-	if (threads > 1)
-		fprintf(o->to, " on %s threads", words_count(text, threads));
-	if (real_at(metrics, shown, "span_ns") > 0)
-		fprintf(o->to, " over %s",
-			words_time(text, real_at(metrics, shown, "span_ns") / 1e3));
-	print_other_metrics(o, metrics, shown);
-	fputc('\n', o->to);
-}
-
-static void print_weights(const struct overview *o, const char *name, const char *title)
-{
-	struct ow_view_options options;
-	size_t widest = 0;
-	ow_result *r;
-
-	init_part_options(o, &options);
-	options.limit = TOP_ROWS;
-	options.metric = o->args->options.view.metric;
-	r = run_view(o, name, &options);
-	for (uint32_t i = 0; r && i < ow_result_rows(r); i++)
-		widest = MAX(widest, utf8_width(text_at(r, i, "name")));
-	for (uint32_t i = 0; r && i < ow_result_rows(r); i++) {
-		char text[WORDS_NUMBER];
-
-		if (real_at(r, i, "self") <= 0)
-			break;
-		if (!i)
-			print_heading(o, title, "");
-		ow_result_show(r, i, ow_result_find(r, "self"), text, sizeof(text));
-		print_row(o, text, real_at(r, i, "self_percent"), text_at(r, i, "name"),
-			  MIN(widest, 60), text_at(r, i, "module"));
-	}
-	ow_result_free(r);
-}
-
-static bool has_lines(const struct overview *o)
-{
-	struct ow_view_options options;
-	ow_result *r;
-	bool found = false;
-
-	init_part_options(o, &options);
-	options.limit = TOP_ROWS;
-	options.metric = o->args->options.view.metric;
-	r = run_view(o, "lines", &options);
-	for (uint32_t i = 0; r && i < ow_result_rows(r) && !found; i++)
-		found = text_at(r, i, "file").len > 0;
-	ow_result_free(r);
-	return found;
-}
-
-/* The summary of a sampled profile. */
-static void print_sampled(const struct overview *o)
-{
-	ow_result *metrics = run_view(o, "metrics", NULL);
-
-	if (metrics && ow_result_rows(metrics)) {
-		print_samples(o, metrics);
-		print_weights(o, "functions", "Functions by own cost");
-		if (has_lines(o))
-			print_weights(o, "lines", "Lines of code by own cost");
-	}
-	ow_result_free(metrics);
 }
 
 /* Which grouping of what was in use at the peak says most. */
@@ -718,8 +576,8 @@ static const char *peak_grouping(const ow_result *r)
 
 	for (size_t k = 0; k < ARRAY_COUNT(order); k++)
 		for (uint32_t i = 0; i < ow_result_rows(r); i++)
-			if (str_eq(text_at(r, i, "grouped_by"), str_from(order[k])) &&
-			    !str_starts(text_at(r, i, "name"), STR("(")))
+			if (str_eq(overview_text(r, i, "grouped_by"), str_from(order[k])) &&
+			    !str_starts(overview_text(r, i, "name"), STR("(")))
 				return order[k];
 	return NULL;
 }
@@ -734,19 +592,20 @@ static void print_memory(const struct overview *o)
 
 	for (uint32_t i = 0; i < rows && i < DEVICES_SHOWN; i++) {
 		fputs(i ? ", " : "peak memory: ", o->to);
-		words_name(o->to, text_at(heaps, i, "device"), 40);
-		fprintf(o->to, " %s", words_bytes(text, real_at(heaps, i, "peak_bytes")));
+		words_name(o->to, overview_text(heaps, i, "device"), 40);
+		fprintf(o->to, " %s", words_bytes(text, overview_real(heaps, i, "peak_bytes")));
 	}
 	fputs(rows > DEVICES_SHOWN ? ", …\n" : rows ? "\n" : "", o->to);
 	for (uint32_t i = 0; by && i < ow_result_rows(peak) && shown < TOP_ROWS; i++) {
-		if (!str_eq(text_at(peak, i, "grouped_by"), str_from(by)) ||
-		    !str_eq(text_at(peak, i, "device"), text_at(heaps, 0, "device")))
+		if (!str_eq(overview_text(peak, i, "grouped_by"), str_from(by)) ||
+		    !str_eq(overview_text(peak, i, "device"), overview_text(heaps, 0, "device")))
 			continue;
 		snprintf(remark, sizeof(remark), "by %s: 'opwatch memory' shows more", by);
 		if (!shown++)
-			print_heading(o, "Memory in use at the peak", remark);
-		print_row(o, words_bytes(text, real_at(peak, i, "bytes")),
-			  real_at(peak, i, "percent"), text_at(peak, i, "name"), 0, STR(""));
+			overview_heading(o, "Memory in use at the peak", remark);
+		overview_row(o, words_bytes(text, overview_real(peak, i, "bytes")),
+			     overview_real(peak, i, "percent"), overview_text(peak, i, "name"), 0,
+			     STR(""));
 	}
 	ow_result_free(heaps);
 	ow_result_free(peak);
@@ -759,15 +618,15 @@ static void print_static_top(const struct overview *o, const char *metric, const
 	double sum = column_sum(r, metric);
 
 	for (uint32_t i = 0; sum > 0 && i < ow_result_rows(r) && i < TOP_ROWS; i++) {
-		double value = real_at(r, i, metric);
+		double value = overview_real(r, i, metric);
 		char text[WORDS_NUMBER];
 
 		if (value <= 0)
 			break;
 		if (!i)
-			print_heading(o, title, "");
-		print_row(o, words_count(text, value), 100 * value / sum, text_at(r, i, "name"), 0,
-			  STR(""));
+			overview_heading(o, title, "");
+		overview_row(o, words_count(text, value), 100 * value / sum,
+			     overview_text(r, i, "name"), 0, STR(""));
 	}
 	ow_result_free(r);
 }
@@ -797,17 +656,19 @@ static void print_advice(const struct overview *o, const ow_result *r)
 
 static void print_notes(const struct overview *o)
 {
-	ow_result *r = run_view(o, "notes", NULL);
+	ow_result *r = overview_view(o, "notes", NULL);
 	uint32_t rows = r ? ow_result_rows(r) : 0, limit = o->args->verbose ? rows : NOTES_SHOWN;
 	uint32_t width = o->args->terminal.out ? o->width : 0;
 
 	if (rows)
-		print_heading(o,
-			      ow_profile_damaged(o->profile) ? "Damaged, missing or uncertain data"
-							     : "Notes",
-			      "");
+		overview_heading(o,
+				 ow_profile_damaged(o->profile)
+					 ? "Damaged, missing or uncertain data"
+					 : "Notes",
+				 "");
 	for (uint32_t i = 0; i < rows && i < limit; i++) {
-		struct str source = text_at(r, i, "source"), text = text_at(r, i, "text");
+		struct str source = overview_text(r, i, "source"),
+			   text = overview_text(r, i, "text");
 		char line[2048], place[NOTE_PLACE];
 
 		note_place(r, i, place, sizeof(place));
@@ -828,12 +689,12 @@ static void print_verdict(const struct overview *o)
 	struct ow_error err = { 0 };
 	char text[1000];
 
-	init_part_options(o, &options);
+	overview_part(o, &options);
 	options.metric = o->args->options.view.metric;
 	ow_view_options_drop(o->profile, "verdict", &options);
 	if (!check_status(o, ow_verdict(o->profile, &options, text, sizeof(text), &err), &err))
 		return;
-	print_heading(o, "Verdict", "");
+	overview_heading(o, "Verdict", "");
 	words_wrap(o->to, "", text, 2, o->args->terminal.out ? o->width : 80);
 }
 
@@ -854,7 +715,7 @@ static void print_text(struct overview *o)
 	print_steps(o);
 	if (o->jobs <= 1)
 		print_devices(o);
-	print_sampled(o);
+	overview_print_samples(o);
 	if (o->jobs > 1) {
 		fputs("\nOpen the files one by one, or compare them: opwatch ask compare_steps\n",
 		      o->to);

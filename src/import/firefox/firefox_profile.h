@@ -155,6 +155,7 @@ struct firefox {
 	struct fx_payload *payloads;
 	size_t payload_count, payload_cap;
 	uint64_t nameless, bad_stacks, bad_frames, bad_strings;
+	uint64_t idle; /* samples of threads that waited */
 	/* firefox_rows.c: threads of the current profile, and sums over the file. */
 	track_id *tracks;
 	size_t track_count, track_cap;

@@ -107,6 +107,21 @@ static int64_t cpu_of(const struct firefox *f, const struct fx_table *t, size_t 
 	return f->cpu_scale == 3 ? value / 1000 : value / FX_MILLION;
 }
 
+static bool any_cpu(const struct firefox *f, const struct fx_table *t)
+{
+	for (size_t i = 1; i < t->column[SAMPLE_CPU].count; i++)
+		if (cpu_of(f, t, i) > 0)
+			return true;
+	return false;
+}
+
+/* Firefox itself marks the frames in which a thread waits for the next event. */
+static bool is_idle(const struct firefox *f, size_t category)
+{
+	return category &&
+	       str_eq(model_str(f->b->m, f->categories[category - 1].name), STR("Idle"));
+}
+
 static ow_status add_samples(struct firefox *f, enum fx_table_kind kind,
 			     const struct fx_stacks *stacks)
 {
@@ -115,13 +130,18 @@ static ow_status add_samples(struct firefox *f, enum fx_table_kind kind,
 	struct clock clock = { &t->column[SAMPLE_TIME], &t->column[SAMPLE_DELTA], 0 };
 	struct sample_row row = { .track = f->thread.track };
 	metric_id metric, cpu = { 0 };
+	bool has_cpu;
 
 	if (!count)
 		return OW_OK;
 	times = MAX(clock.times->count, clock.deltas->count);
 	f->unequal += times != count;
+	has_cpu = kind == FX_SAMPLES && t->column[SAMPLE_CPU].count;
+	if (has_cpu && f->cpu_scale >= 0 &&
+	    any_cpu(f, t)) /* the default: threads that wait have none */
+		cpu = metric_of(f, "cpu", "ns");
 	metric = sample_metric(f, kind, t);
-	if (kind == FX_SAMPLES && t->column[SAMPLE_CPU].count)
+	if (has_cpu && !cpu.v)
 		cpu = f->cpu_scale < 0 ? metric_of(f, "cycles", "count")
 				       : metric_of(f, "cpu", "ns");
 	OW_TRY(f->b->status);
@@ -143,6 +163,10 @@ static ow_status add_samples(struct firefox *f, enum fx_table_kind kind,
 		if (category && kind == FX_SAMPLES)
 			f->categories[category - 1].sum =
 				wrap_add(f->categories[category - 1].sum, row.weight);
+		if (kind == FX_SAMPLES && is_idle(f, category)) {
+			f->idle++;
+			continue;
+		}
 		builder_add_sample(f->b, &row);
 		row.metric = cpu;
 		row.weight = cpu.v ? cpu_of(f, t, i) : 0;

@@ -441,6 +441,8 @@ static void add_notes_and_facts(struct firefox *f)
 		  "functions have no name, only an address; open the profile on the machine where "
 		  "it "
 		  "was recorded, or let samply look up names: samply record --presymbolicate" },
+		{ f->idle, NOTE_INFO,
+		  "samples of a thread that waited, category Idle, are left out" },
 		{ f->bad_stacks, NOTE_DAMAGED,
 		  "stacks, callers or frames that are not in the tables are left out" },
 		{ f->bad_frames, NOTE_DAMAGED,

@@ -1,6 +1,7 @@
 /*
  * producer_onnxruntime.c: ONNX Runtime. A list of slices, written when they end. A node's slice is called
- * <node>_kernel_time and has its type and execution provider; a run is one step.
+ * <node>_kernel_time and has its type and execution provider; a run is one step. Sessions that share a profile take turns: a step
+ * is a round of them then.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -140,9 +141,173 @@ static bool is_run(void *arg, struct str name)
 	return str_eq(name, STR("model_run"));
 }
 
+/* ---- rounds of several models ---- */
+
+#define MODELS_MOST 8
+#define ALIKE 50 /* percent of the nodes of two runs: they are runs of one model */
+
+/* The nodes of all runs, run by run, and which model each run is of. */
+struct runs {
+	struct interpret_marker *list; /* by time */
+	uint32_t count;
+	uint32_t *first; /* per run, and the end: its nodes in names */
+	str_id *names;
+	uint8_t *model;
+	uint32_t models, of_model[MODELS_MOST];
+};
+
+static int by_start(const void *a, const void *b)
+{
+	const struct interpret_marker *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+static bool do_overlap(const struct runs *r)
+{
+	for (uint32_t i = 1; i < r->count; i++)
+		if (r->list[i].start < r->list[i - 1].end)
+			return true;
+	return false;
+}
+
+/* The run that is under way at t, or `count`. */
+static uint32_t run_at(const struct runs *r, int64_t t)
+{
+	uint32_t low = 0, high = r->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (r->list[middle].end <= t)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < r->count && r->list[low].start <= t ? low : r->count;
+}
+
+static ow_status list_nodes(struct interpret *x, struct runs *r)
+{
+	uint32_t *next = ARENA_ARRAY(&x->scratch, uint32_t, (size_t)r->count + 1), sum = 0;
+
+	r->first = ARENA_ARRAY(&x->scratch, uint32_t, (size_t)r->count + 1);
+	r->names = ARENA_ARRAY(&x->scratch, str_id, (size_t)(x->last_event - x->first_event) + 1);
+	if (!next || !r->first || !r->names)
+		return interpret_no_memory(x);
+	for (int pass = 0; pass < 2; pass++) {
+		for (uint32_t e = x->first_event; e < x->last_event; e++) {
+			uint32_t run = interpret_category(x, e) == CATEGORY_ORT_NODE
+					       ? run_at(r, x->m->event.ts_ns[e])
+					       : r->count;
+
+			if (run < r->count && pass)
+				r->names[next[run]++] = interpret_name(x, e);
+			else if (run < r->count)
+				next[run]++;
+		}
+		for (uint32_t i = 0; i < r->count && !pass; i++) {
+			r->first[i] = sum;
+			sum += next[i];
+			next[i] = r->first[i];
+		}
+	}
+	r->first[r->count] = sum;
+	return OW_OK;
+}
+
+/* Compares the nodes of each run with those of the first run of each model. */
+static ow_status find_models(struct interpret *x, struct runs *r)
+{
+	uint32_t *seen = ARENA_ARRAY(&x->scratch, uint32_t, x->m->strings.count);
+	uint8_t *of = ARENA_ARRAY(&x->scratch, uint8_t, x->m->strings.count);
+	uint32_t size[MODELS_MOST] = { 0 };
+
+	r->model = ARENA_ARRAY(&x->scratch, uint8_t, r->count);
+	if (!seen || !of || !r->model)
+		return interpret_no_memory(x);
+	for (uint32_t i = 0; i < r->count; i++) {
+		uint32_t own = 0, common[MODELS_MOST] = { 0 }, k = 0;
+
+		for (uint32_t n = r->first[i]; n < r->first[i + 1]; n++) {
+			uint32_t name = r->names[n].v;
+
+			if (seen[name] == i + 1)
+				continue;
+			seen[name] = i + 1;
+			own++;
+			for (uint32_t m = 0; m < r->models; m++)
+				common[m] += of[name] >> m & 1;
+		}
+		while (k < r->models &&
+		       (uint64_t)common[k] * 100 < (uint64_t)(own + size[k] - common[k]) * ALIKE)
+			k++;
+		if (k == MODELS_MOST) { /* too many to take turns */
+			r->models = 0;
+			return OW_OK;
+		}
+		if (k == r->models) {
+			size[r->models++] = own;
+			for (uint32_t n = r->first[i]; n < r->first[i + 1]; n++)
+				of[r->names[n].v] |= (uint8_t)(1u << k);
+		}
+		r->model[i] = (uint8_t)k;
+		r->of_model[k]++;
+	}
+	return OW_OK;
+}
+
+/* The model that begins rounds: the first that runs again; at least every other run of it is followed by another model. */
+static bool find_leader(const struct runs *r, uint8_t *leader)
+{
+	uint32_t again = 0, first = 0, followed = 0;
+
+	for (uint32_t k = 0; k < r->models; k++)
+		again += r->of_model[k] > 1;
+	while (first < r->count && r->of_model[r->model[first]] < 2)
+		first++;
+	if (again < 2)
+		return false;
+	*leader = r->model[first];
+	for (uint32_t i = first; i + 1 < r->count; i++)
+		followed += r->model[i] == *leader && r->model[i + 1] != *leader;
+	return followed * 2 >= r->of_model[*leader];
+}
+
+static ow_status mark_rounds(struct interpret *x)
+{
+	struct interpret_markers *m = &x->markers;
+	struct runs r = { .list = m->list, .count = (uint32_t)m->count };
+	uint32_t kept = 0;
+	uint8_t leader;
+
+	if (r.count < 4)
+		return OW_OK;
+	qsort(r.list, r.count, sizeof(*r.list), by_start);
+	if (do_overlap(&r))
+		return OW_OK;
+	OW_TRY(list_nodes(x, &r));
+	OW_TRY(find_models(x, &r));
+	if (!find_leader(&r, &leader))
+		return OW_OK;
+	for (uint32_t i = 0; i < r.count; i++) {
+		if (r.model[i] == leader)
+			m->list[kept++] = r.list[i];
+		else if (kept)
+			m->list[kept - 1].end = r.list[i].end;
+	}
+	m->count = kept;
+	builder_note(x->b, NOTE_INFO, OW_NO_OFFSET,
+		     "runs of %u models take turns: a step is a run of the first one and the runs "
+		     "that follow it",
+		     r.models);
+	return builder_status(x->b);
+}
+
 static ow_status onnxruntime_steps(struct interpret *x)
 {
-	return interpret_mark_slices(x, is_run, NULL);
+	OW_TRY(interpret_mark_slices(x, is_run, NULL));
+	return mark_rounds(x);
 }
 
 static enum event_phase onnxruntime_host_phase(const struct interpret *x, uint32_t event)
