@@ -9,6 +9,8 @@
 #define WAYS_MOST 100000u
 #define LEVEL 0.05
 #define POWER 0.8
+/* What the interval of the means leaves out: less than LEVEL, since runs are few and their noise is skewed or has two modes. */
+#define MEANS_LEVEL 0.04
 
 double stat_mean(const double *x, size_t n)
 {
@@ -89,10 +91,17 @@ double student_quantile(double p, double degrees)
 
 /* ---- means ---- */
 
+static double pooled(const double *a, size_t n, const double *b, size_t m)
+{
+	return n + m < 3 ? 0 : (squares(a, n) + squares(b, m)) / (double)(n + m - 2);
+}
+
+/* The wider one of Welch's interval and Student's with one variance. Welch's alone is too narrow when the smaller side has by chance no run of a
+ * slow mode: of 4 against 10 runs with a slow mode in a quarter of them it holds the truth in 93 % of the cases. */
 struct shift stat_means(const double *a, size_t n, const double *b, size_t m)
 {
 	struct shift s = { stat_mean(b, m) - stat_mean(a, n), (double)NAN, (double)NAN };
-	double va, vb, error, degrees;
+	double va, vb, error, degrees, same;
 
 	if (n < 2 || m < 2)
 		return s;
@@ -102,9 +111,11 @@ struct shift stat_means(const double *a, size_t n, const double *b, size_t m)
 	if (va + vb <= 0)
 		return s;
 	degrees = (va + vb) * (va + vb) / (va * va / (double)(n - 1) + vb * vb / (double)(m - 1));
-	error = student_quantile(1 - LEVEL / 2, degrees) * sqrt(va + vb);
-	s.low -= error;
-	s.high += error;
+	error = student_quantile(1 - MEANS_LEVEL / 2, degrees) * sqrt(va + vb);
+	same = student_quantile(1 - MEANS_LEVEL / 2, (double)(n + m - 2)) *
+	       sqrt(pooled(a, n, b, m) * (1 / (double)n + 1 / (double)m));
+	s.low -= fmax(error, same);
+	s.high += fmax(error, same);
 	return s;
 }
 
@@ -201,19 +212,17 @@ static double attained_level(size_t n, size_t m)
 	return all > 1e6 ? LEVEL : floor(LEVEL * all / 2) * 2 / all;
 }
 
+/* For normal noise. A test with few ways to shuffle sees less than Student's of the same level, and the deviation of a few runs is on
+ * average smaller than the true one; both factors were found by simulation. */
 static double detectable(double variance, size_t n, size_t m)
 {
 	double level = attained_level(n, m), degrees = (double)(n + m - 2);
+	double few = (1 + 5 / ways(n, m)) / (1 - 1 / (4 * degrees));
 
 	if (n < 2 || m < 2 || level <= 0)
 		return (double)NAN;
-	return (student_quantile(1 - level / 2, degrees) + student_quantile(POWER, degrees)) *
+	return few * (student_quantile(1 - level / 2, degrees) + student_quantile(POWER, degrees)) *
 	       sqrt(variance * (1 / (double)n + 1 / (double)m));
-}
-
-static double pooled(const double *a, size_t n, const double *b, size_t m)
-{
-	return n + m < 3 ? 0 : (squares(a, n) + squares(b, m)) / (double)(n + m - 2);
 }
 
 double stat_detectable(const double *a, size_t n, const double *b, size_t m)
