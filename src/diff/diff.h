@@ -40,8 +40,9 @@ struct diff_row {
 	bool moved;		/* its line has another number in the new runs */
 	const char *matched_by; /* NULL: the other side does not have it */
 	enum diff_change change;
-	uint32_t merged; /* 1 + the row that this one became part of; 0 = none */
-	double q;	 /* false discovery rate; NaN when unknown */
+	enum diff_change parts_by; /* how it got its first part from the order: split, fused */
+	uint32_t merged;	   /* 1 + the row that this one became part of; 0 = none */
+	double q;		   /* false discovery rate; NaN when unknown */
 };
 
 struct diff_rows {
@@ -52,6 +53,7 @@ struct diff_rows {
 	size_t runs[2];
 	const struct diff_run *all; /* the base's first */
 	uint32_t **row_of;	    /* per run: the row of each cell */
+	struct str *normal;	    /* per row that one side has: its normalised name */
 	uint32_t *order[2];	    /* rows in the order of a step of the first run of each side */
 	int32_t **shifts; /* per run of the new side: by how much the line of each cell moved */
 };

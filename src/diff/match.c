@@ -1,7 +1,6 @@
 /*
  * match.c: which cells of two groups of runs are the same thing (diff.h). Equal op and line come first; then the same op at another line; then
- * names that differ in digits, architecture or template arguments only; then the place in the order of the step. What is left is new or
- * gone. Called by diff.c.
+ * the place in the order of the step; then names that differ in digits, architecture or types only. What is left is new or gone. Called by diff.c.
  */
 #include "diff/diff.h"
 
@@ -248,39 +247,84 @@ static void join(struct diff_rows *d, size_t base, size_t other, const char *by,
 	from->merged = (uint32_t)base + 1;
 }
 
-/* "volta_sgemm_128x64_tn<float, 4>" → "sgemmxtn": letters only, without arguments and names of architectures. */
+/* ---- names ---- */
+
+static bool is_among(const char *const *words, size_t count, const char *text, size_t len)
+{
+	for (size_t i = 0; i < count; i++)
+		if (len == strlen(words[i]) && memcmp(text, words[i], len) == 0)
+			return true;
+	return false;
+}
+
+/* "8220ad2c" or a longer mixture of letters and digits: made by a compiler from the code, other for each version of it. */
+static bool is_hash(struct str word)
+{
+	size_t digits = 0, others = 0, turns = 0;
+
+	for (size_t i = 0; i < word.len; i++) {
+		bool digit = isdigit((unsigned char)word.ptr[i]);
+
+		digits += digit;
+		others += !isxdigit((unsigned char)word.ptr[i]);
+		turns += i && digit != !!isdigit((unsigned char)word.ptr[i - 1]);
+	}
+	return digits && ((!others && word.len >= 3) || (word.len >= 10 && turns >= 5));
+}
+
+/* The letters of a word; none when it names an architecture or, between < and >, a type. */
+static size_t add_word(char *to, struct str word, bool argument)
+{
+	static const char *const architectures[] = { "volta",	  "turing",  "ampere", "hopper",
+						     "ada",	  "maxwell", "pascal", "kepler",
+						     "blackwell", "sm",	     "gfx" };
+	static const char *const types[] = { "float",	 "double", "half",  "bfloat", "int",
+					     "uint",	 "long",   "short", "char",   "bool",
+					     "true",	 "false",  "const", "void",   "signed",
+					     "unsigned", "nv",	   "std" };
+	size_t len = 0;
+
+	if (is_hash(word))
+		return 0;
+	for (size_t i = 0; i < word.len; i++)
+		if (isalpha((unsigned char)word.ptr[i]))
+			to[len++] = (char)tolower((unsigned char)word.ptr[i]);
+	if (is_among(architectures, ARRAY_COUNT(architectures), to, len) ||
+	    (argument && is_among(types, ARRAY_COUNT(types), to, len)))
+		return 0;
+	return len;
+}
+
+/* "volta_sgemm_128x64_tn<float, 4>" → "sgemmxtn": letters without numbers, hashes, architectures, types of templates and lists of arguments. */
 static struct str normal_name(struct arena *arena, struct str name)
 {
-	static const char *const architectures[] = {
-		"volta",   "turing", "ampere", "hopper", "ada",
-		"maxwell", "pascal", "kepler", "sm",	 "gfx"
-	};
 	char *text = arena_push(arena, name.len + 1);
-	size_t len = 0, depth = 0, word = 0;
+	size_t len = 0, word = 0, angles = 0, rounds = 0;
 
 	if (!text)
 		return STR("");
 	for (size_t i = 0; i <= name.len; i++) {
 		char c = i < name.len ? name.ptr[i] : '_';
 
-		if (c == '<' || c == '(')
-			depth++;
-		else if ((c == '>' || c == ')') && depth)
-			depth--;
-		else if (!depth && isalpha((unsigned char)c))
-			text[len++] = (char)tolower((unsigned char)c);
-		else if (!depth) {
-			for (size_t k = 0; k < ARRAY_COUNT(architectures); k++)
-				if (len - word == strlen(architectures[k]) &&
-				    memcmp(text + word, architectures[k], len - word) == 0)
-					len = word;
-			word = len;
-		}
+		if (isalnum((unsigned char)c))
+			continue;
+		if (!rounds && i > word)
+			len += add_word(text + len, str_make(name.ptr + word, i - word),
+					angles > 0);
+		word = i + 1;
+		if (c == '<')
+			angles++;
+		else if (c == '>' && angles)
+			angles--;
+		else if (c == '(')
+			rounds++;
+		else if (c == ')' && rounds)
+			rounds--;
 	}
 	return str_make(text, len);
 }
 
-/* Joins rows for which `name_of` gives the same text, if exactly one of each side has it. */
+/* Joins rows with the same text, if exactly one of each side has it. */
 static ow_status join_by_text(struct diff_rows *d, struct str *texts, const char *by,
 			      enum diff_change change, struct ow_error *err)
 {
@@ -314,18 +358,19 @@ static ow_status join_by_text(struct diff_rows *d, struct str *texts, const char
 	return good ? OW_OK : error_no_memory(err);
 }
 
-static ow_status join_names(struct diff_rows *d, struct ow_error *err)
+static ow_status join_equal_ops(struct diff_rows *d, struct ow_error *err)
 {
 	struct str *texts = ARENA_ARRAY(&d->arena, struct str, d->count + 1);
 
-	if (!texts)
+	d->normal = ARENA_ARRAY(&d->arena, struct str, d->count + 1);
+	if (!texts || !d->normal)
 		return error_no_memory(err);
-	for (size_t i = 0; i < d->count; i++)
+	for (size_t i = 0; i < d->count; i++) {
 		texts[i] = d->items[i].op;
-	OW_TRY(join_by_text(d, texts, "op", CHANGE_NONE, err));
-	for (size_t i = 0; i < d->count; i++)
-		texts[i] = normal_name(&d->arena, d->items[i].op);
-	return join_by_text(d, texts, "normalised name", CHANGE_RENAMED, err);
+		if (d->items[i].on[0] != d->items[i].on[1])
+			d->normal[i] = normal_name(&d->arena, d->items[i].op);
+	}
+	return join_by_text(d, texts, "op", CHANGE_NONE, err);
 }
 
 /* ---- by the order of a step ---- */
@@ -432,19 +477,71 @@ static bool find_agreement(const struct diff_rows *d, size_t a, size_t b, size_t
 	return false;
 }
 
+/* Rows of one class that only one side has, in a gap of its sequence. */
+struct gap {
+	uint32_t rows[LOOK_AHEAD];
+	size_t count;
+};
+
+static void read_gap(const struct diff_rows *d, unsigned side, size_t from, size_t len,
+		     enum phase_class class, struct gap *gap)
+{
+	gap->count = 0;
+	for (size_t i = 0; i < len && gap->count < LOOK_AHEAD; i++) {
+		uint32_t row = d->order[side][from + i];
+
+		if (d->items[row].class == class && is_left(&d->items[row], side))
+			gap->rows[gap->count++] = row;
+	}
+}
+
+static void drop_from(struct gap *gap, size_t at)
+{
+	gap->count--;
+	memmove(gap->rows + at, gap->rows + at + 1, (gap->count - at) * sizeof(*gap->rows));
+}
+
+/* Takes what has the same normalised name on both sides out of the gap. */
+static bool vote_names(struct diff_rows *d, struct votes *v, struct gap *base, struct gap *other)
+{
+	for (size_t i = 0; i < base->count;) {
+		struct str name = d->normal[base->rows[i]];
+		size_t k = 0;
+
+		while (k < other->count && !(name.len && str_eq(name, d->normal[other->rows[k]])))
+			k++;
+		if (k == other->count) {
+			i++;
+			continue;
+		}
+		if (!add_vote(d, v, base->rows[i], other->rows[k], CHANGE_RENAMED))
+			return false;
+		drop_from(base, i);
+		drop_from(other, k);
+	}
+	return true;
+}
+
+/* What is left in a gap is renamed if both sides have as much, split or fused if one side has one thing. */
 static bool vote_gap(struct diff_rows *d, struct votes *v, size_t a, size_t da, size_t b, size_t db)
 {
-	size_t other = d->runs[0];
+	struct gap base, other;
 
-	for (size_t i = 0; da == db && i < da; i++)
-		if (!add_vote(d, v, row_at(d, 0, a + i), row_at(d, other, b + i), CHANGE_RENAMED))
+	for (unsigned c = 0; da && db && c < CLASS_COUNT; c++) {
+		read_gap(d, 0, a, da, (enum phase_class)c, &base);
+		read_gap(d, 1, b, db, (enum phase_class)c, &other);
+		if (!vote_names(d, v, &base, &other))
 			return false;
-	for (size_t i = 0; da == 1 && db > 1 && i < db; i++)
-		if (!add_vote(d, v, row_at(d, 0, a), row_at(d, other, b + i), CHANGE_SPLIT))
-			return false;
-	for (size_t i = 0; db == 1 && da > 1 && i < da; i++)
-		if (!add_vote(d, v, row_at(d, 0, a + i), row_at(d, other, b), CHANGE_FUSED))
-			return false;
+		for (size_t i = 0; base.count == other.count && i < base.count; i++)
+			if (!add_vote(d, v, base.rows[i], other.rows[i], CHANGE_RENAMED))
+				return false;
+		for (size_t i = 0; base.count == 1 && other.count > 1 && i < other.count; i++)
+			if (!add_vote(d, v, base.rows[0], other.rows[i], CHANGE_SPLIT))
+				return false;
+		for (size_t i = 0; other.count == 1 && base.count > 1 && i < base.count; i++)
+			if (!add_vote(d, v, base.rows[i], other.rows[0], CHANGE_FUSED))
+				return false;
+	}
 	return true;
 }
 
@@ -484,50 +581,84 @@ static int by_count(const void *x, const void *y)
 				  : (a->other > b->other) - (a->other < b->other);
 }
 
-static void count_votes(struct diff_rows *d, struct votes *v)
+static bool is_sure(const struct votes *v, const struct vote *vote)
 {
-	if (v->count)
-		qsort(v->items, v->count, sizeof(*v->items), by_count);
+	return vote->count >= SURE * v->places[0][vote->base] &&
+	       vote->count >= SURE * v->places[1][vote->other];
+}
+
+static void join_renamed(struct diff_rows *d, const struct votes *v)
+{
 	for (size_t i = 0; i < v->count; i++) {
 		const struct vote *vote = &v->items[i];
-		bool sure = vote->count >= SURE * v->places[0][vote->base] &&
-			    vote->count >= SURE * v->places[1][vote->other];
 
-		/* Of a split row several parts follow one after the other. */
-		if (sure && is_left(&d->items[vote->other], 1) &&
-		    (is_left(&d->items[vote->base], 0) ||
-		     d->items[vote->base].change == CHANGE_SPLIT))
-			join(d, vote->base, vote->other, "order of the step", vote->change);
-		else if (sure && vote->change == CHANGE_FUSED &&
-			 is_left(&d->items[vote->base], 0) && d->items[vote->other].merged &&
-			 d->items[d->items[vote->other].merged - 1].change == CHANGE_FUSED)
-			join_fused(d, d->items[vote->other].merged - 1, vote->base);
+		if (vote->change == CHANGE_RENAMED && is_sure(v, vote) &&
+		    is_left(&d->items[vote->base], 0) && is_left(&d->items[vote->other], 1))
+			join(d, vote->base, vote->other,
+			     str_eq(d->normal[vote->base], d->normal[vote->other])
+				     ? "normalised name"
+				     : "order of the step",
+			     CHANGE_RENAMED);
 	}
 }
 
-static ow_status join_sequences(struct diff_rows *d, struct ow_error *err)
+/* Of a split row several parts follow one after the other. A row that got one part only is renamed. */
+static void join_parts(struct diff_rows *d, const struct votes *v)
 {
-	struct votes v = { 0 };
+	for (size_t i = 0; i < v->count; i++) {
+		const struct vote *vote = &v->items[i];
+		struct diff_row *base = &d->items[vote->base], *other = &d->items[vote->other];
+		struct diff_row *whole = other->merged ? &d->items[other->merged - 1] : NULL;
+
+		if (!is_sure(v, vote) || vote->change == CHANGE_RENAMED)
+			continue;
+		if (is_left(base, 0) && is_left(other, 1)) {
+			join(d, vote->base, vote->other, "order of the step", CHANGE_RENAMED);
+			base->parts_by = vote->change;
+		} else if (vote->change == CHANGE_SPLIT && is_left(other, 1) &&
+			   base->parts_by == CHANGE_SPLIT) {
+			join(d, vote->base, vote->other, "order of the step", CHANGE_SPLIT);
+		} else if (vote->change == CHANGE_FUSED && is_left(base, 0) && whole &&
+			   whole->parts_by == CHANGE_FUSED) {
+			join_fused(d, other->merged - 1, vote->base);
+			whole->change = CHANGE_FUSED;
+		}
+	}
+}
+
+static ow_status find_votes(struct diff_rows *d, struct votes *v, struct ow_error *err)
+{
 	bool good;
 
+	*v = (struct votes){ 0 };
 	if (!d->runs[0] || !d->runs[1] || !d->all[0].sequence_count ||
 	    !d->all[d->runs[0]].sequence_count || !are_some_left(d))
 		return OW_OK;
-	v.places[0] = ARENA_ARRAY(&d->arena, uint32_t, d->count + 1);
-	v.places[1] = ARENA_ARRAY(&d->arena, uint32_t, d->count + 1);
-	if (!v.places[0] || !v.places[1] || !set_order(d))
+	v->places[0] = ARENA_ARRAY(&d->arena, uint32_t, d->count + 1);
+	v->places[1] = ARENA_ARRAY(&d->arena, uint32_t, d->count + 1);
+	if (!v->places[0] || !v->places[1] || !set_order(d))
 		return error_no_memory(err);
-	map_init(&v.map, d->mem);
-	good = collect_votes(d, &v);
-	map_release(&v.map);
+	map_init(&v->map, d->mem);
+	good = collect_votes(d, v);
+	map_release(&v->map);
 	if (!good)
 		return error_no_memory(err);
-	count_votes(d, &v);
+	if (v->count)
+		qsort(v->items, v->count, sizeof(*v->items), by_count);
 	return OW_OK;
 }
 
+/* The order comes before normalised names, since several kernels may have the same one; then again, with what these joined as more to hold on to. */
 ow_status diff_rows_match(struct diff_rows *d, struct ow_error *err)
 {
-	OW_TRY(join_names(d, err));
-	return join_sequences(d, err);
+	struct votes votes;
+
+	OW_TRY(join_equal_ops(d, err));
+	OW_TRY(find_votes(d, &votes, err));
+	join_renamed(d, &votes);
+	OW_TRY(join_by_text(d, d->normal, "normalised name", CHANGE_RENAMED, err));
+	OW_TRY(find_votes(d, &votes, err));
+	join_renamed(d, &votes);
+	join_parts(d, &votes);
+	return OW_OK;
 }

@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 """Matching and statistics of `opwatch diff`: renamed, split and fused kernels are found, runs of the same job are not called slower, and the
 smallest change that is printed is seen as often as promised. OPWATCH_AA=1000 is the long form (nightly), which also records runs of PyTorch."""
+import collections
+import csv
+import io
 import json
 import os
 import random
@@ -9,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
+import kernel_names  # pylint: disable=wrong-import-position
 
 BIN = os.environ.get("OPWATCH_BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/release/opwatch"))
 ROUNDS = int(os.environ.get("OPWATCH_AA", "20"))
@@ -94,16 +100,59 @@ class Statistics(unittest.TestCase):
         self.assertGreaterEqual(right, 0.95 * renamed, (right, wrong, renamed))
         self.assertLessEqual(wrong, 0.01 * renamed)
 
+    def shown(self, path):
+        """What rows call each kernel: names are shortened."""
+        done = subprocess.run([BIN, "sql", path, "SELECT name, coalesce(type, name) FROM op", "--csv"], capture_output=True, text=True, check=True)
+        return dict(list(csv.reader(io.StringIO(done.stdout)))[1:])
+
+    def test_real_names(self):
+        """30 % of the kernels were renamed as updates do; one is gone, one is new. Names that are shortened to the same text are left out."""
+        count = collections.Counter()
+        for seed in range(int(os.environ.get("OPWATCH_RENAMED", "6"))):
+            rng = random.Random(seed)
+            names = list({kernel_names.make(rng, i): 0 for i in range(rng.choice([30, 60, 120]))})
+            before = [(rng.choice(names), rng.uniform(5, 80)) for _ in range(rng.choice([60, 200, 400]))]
+            used = list(dict.fromkeys(name for name, _ in before))
+            other = {name: kernel_names.rename(rng, name) for name in rng.sample(used[1:], round(0.3 * len(used)))}
+            other = {old: now for old, now in other.items() if now not in used}
+            gone = next(name for name in used if name not in other)
+            after = [(other.get(name, name), dur * rng.uniform(0.95, 1.05)) for name, dur in before if name != gone]
+            after.insert(rng.randrange(len(after)), ("brand_new_thing_kernel", 20))
+            base, new = (self.write(trace(lambda step, k=k: k)) for k in (before, after))
+            _, answer = self.diff(base, new)
+            rows = {r["op"]: r for r in answer["rows"]}
+            short, short_now, truth, sources = self.shown(base), self.shown(new), collections.defaultdict(set), collections.defaultdict(set)
+            for name in used:
+                now = None if name == gone else short_now[other.get(name, name)]
+                truth[short[name]].add(now)
+                sources[now].add(short[name])
+            for old, (now, *more) in truth.items():
+                if more or len(sources[now]) > 1:
+                    continue
+                row = rows.get(old)
+                found = "joined" if row is None else row["new_op"] or (None if row["change"] == "gone" else old)
+                kind = "gone" if now is None else "kept" if now == old else "renamed"
+                count[kind] += 1
+                count[kind + " right"] += found == now
+                count["wrong"] += found not in (now, None)
+        self.assertGreater(count["renamed"], 50)
+        self.assertGreaterEqual(count["renamed right"], 0.95 * count["renamed"], count)
+        self.assertEqual(count["kept right"], count["kept"])
+        self.assertLessEqual(count["wrong"], max(1, 0.01 * (count["renamed"] + count["kept"] + count["gone"])), count)
+
     def test_split_and_fused(self):
         one = [("load", 10), ("big_softmax", 60), ("store", 12), ("relu", 5)]
         two = [("load", 10), ("softmax_max", 25), ("softmax_sum", 40), ("store", 12), ("relu", 5)]
         whole, parts = (self.write(trace(lambda step, k=k: k * 5)) for k in (one, two))
         _, answer = self.diff(whole, parts)
         row = next(r for r in answer["rows"] if r["op"] == "big_softmax")
+        self.assertEqual(row["new_op"], "softmax_max + softmax_sum")
         self.assertEqual((row["change"], row["base_ns"], row["new_ns"]), ("split", 5 * 60000, 5 * 65000))
         self.assertFalse([r for r in answer["rows"] if r["change"] in ("new", "gone")])
         _, answer = self.diff(parts, whole)
-        self.assertIn("fused", {r["change"] for r in answer["rows"]})
+        row = next(r for r in answer["rows"] if r["change"] == "fused")
+        self.assertEqual((row["op"], row["new_op"], row["base_ns"], row["new_ns"]),
+                         ("softmax_max + softmax_sum", "big_softmax", 5 * 65000, 5 * 60000))
         self.assertEqual(answer["unexplained_ns"], 0)
 
     def noisy(self, rng, shift=0.0, sigma=0.02):
