@@ -85,27 +85,102 @@ static ow_status check_copies(ow_profile *const *all, size_t count, struct ow_er
 	return OW_OK;
 }
 
+struct reading_runs {
+	ow_profile *const *all;
+	struct diff_run *runs;
+	size_t count;
+	struct ow_error *err;
+};
+
+/* Reads a run again in another way. */
+static ow_status read_again(const struct reading_runs *r, size_t i,
+			    const struct diff_read_options *options)
+{
+	diff_run_release(&r->runs[i]);
+	r->runs[i] = (struct diff_run){ 0 };
+	return read_run(r->all[i], options, &r->runs[i], r->err);
+}
+
+/* Whether all runs have samples of a metric; those that were read by another one are read by it. */
+static ow_status read_by_metric(const struct reading_runs *r, const char *metric, bool frames,
+				bool *good)
+{
+	const struct diff_read_options by_metric = { metric, frames, false },
+				       by_default = { NULL, frames, false };
+
+	*good = true;
+	for (size_t i = 0; *good && i < r->count; i++) {
+		ow_status status;
+
+		if (str_eq(r->runs[i].metric, str_from(metric)))
+			continue;
+		status = read_again(r, i, &by_metric);
+		*good = status == OW_OK && str_eq(r->runs[i].metric, str_from(metric));
+		if (status == OW_E_USAGE || (status == OW_OK && !*good)) {
+			error_clear(r->err);
+			status = read_again(r, i, &by_default);
+		}
+		OW_TRY(status);
+	}
+	return OW_OK;
+}
+
+/* Profiles of samples may have several metrics: the first default that all have. If there is none, each keeps its own: not comparable. */
+static ow_status agree_on_metric(const struct reading_runs *r, bool frames)
+{
+	bool good = true;
+
+	for (size_t i = 1; i < r->count; i++)
+		good = good && str_eq(r->runs[i].metric, r->runs[0].metric);
+	for (size_t i = 0; !good && i < r->count; i++) {
+		char metric[METRIC_BYTES];
+
+		snprintf(metric, sizeof(metric), "%.*s",
+			 (int)MIN(r->runs[i].metric.len, METRIC_BYTES - 1u), r->runs[i].metric.ptr);
+		if (*metric)
+			OW_TRY(read_by_metric(r, metric, frames, &good));
+	}
+	return OW_OK;
+}
+
+/* A step cannot be compared with a recording: if some run has no steps, all are read as a whole. */
+static ow_status agree_on_steps(const struct reading_runs *r, bool frames)
+{
+	const struct diff_read_options whole = { NULL, frames, true };
+	size_t known = 0;
+
+	for (size_t i = 0; i < r->count; i++)
+		known += r->runs[i].known;
+	for (size_t i = 0; known < r->count && i < r->count; i++)
+		if (r->runs[i].known)
+			OW_TRY(read_again(r, i, &whole));
+	return OW_OK;
+}
+
+static ow_status read_runs(const struct reading_runs *r, const char *metric, bool frames)
+{
+	const struct diff_read_options options = { metric, frames, false };
+
+	for (size_t i = 0; i < r->count; i++)
+		OW_TRY(read_run(r->all[i], &options, &r->runs[i], r->err));
+	if (!metric)
+		OW_TRY(agree_on_metric(r, frames));
+	return agree_on_steps(r, frames);
+}
+
 static ow_status compare(ow_profile *const *all, size_t base, size_t count,
 			 const struct diff_options *options, const char *wanted, struct table *out,
 			 struct ow_error *err)
 {
 	struct mem *mem = &all[0]->mem;
 	struct diff_run *runs = mem_zalloc(mem, count * sizeof(*runs));
+	const struct reading_runs reading = { all, runs, count, err };
 	enum diff_gate gate;
-	char metric[METRIC_BYTES] = "";
-	ow_status status = OW_OK;
+	ow_status status;
 
 	if (!runs)
 		return error_no_memory(err);
-	for (size_t i = 0; status == OW_OK && i < count; i++) {
-		const struct diff_read_options read = { i && *metric ? metric : wanted,
-							options->frames };
-
-		status = read_run(all[i], &read, &runs[i], err);
-		/* All others by the metric of the first. */
-		snprintf(metric, sizeof(metric), "%.*s",
-			 (int)MIN(runs[0].metric.len, METRIC_BYTES - 1u), runs[0].metric.ptr);
-	}
+	status = read_runs(&reading, wanted, options->frames);
 	if (status == OW_OK)
 		status = check_copies(all, count, err);
 	if (status == OW_OK)

@@ -544,7 +544,8 @@ static ow_status read_source(struct reader *r, uint32_t source)
 
 /* ---- recordings without phases: slices of any kind, profiles without events, samples ---- */
 
-static ow_status read_unclassified(struct reader *r, uint32_t source)
+/* From the first event to the last. */
+static ow_status read_whole(struct reader *r, uint32_t source, bool unclassified)
 {
 	const struct model *m = r->m;
 	struct phase_window window = { .start_ns = INT64_MAX, .end_ns = INT64_MIN };
@@ -553,11 +554,12 @@ static ow_status read_unclassified(struct reader *r, uint32_t source)
 
 	for (uint32_t i = 1; i < m->event.count; i++)
 		if (m->track.source[m->event.track[i].v].v == source && event_is_slice(m, i) &&
-		    piece_class(r, i, source, true) != CLASS_COUNT) {
+		    piece_class(r, i, source, unclassified) != CLASS_COUNT) {
 			window.start_ns = MIN(window.start_ns, m->event.ts_ns[i]);
 			window.end_ns = MAX(window.end_ns, event_end(m, i));
 		}
-	return window.start_ns < window.end_ns ? sweep_windows(r, source, &used, true) : OW_OK;
+	return window.start_ns < window.end_ns ? sweep_windows(r, source, &used, unclassified)
+					       : OW_OK;
 }
 
 static ow_status add_plain_cell(struct reader *r, struct str op, struct str line, int64_t ns,
@@ -586,14 +588,16 @@ static ow_status read_op_steps(struct reader *r)
 					      m->op_step.run_count[i]));
 	}
 	r->run->steps = r->run->cell_count ? MAX(m->step.count, 2u) - 1 : 0;
-	r->run->known = r->run->steps != 0;
+	r->run->known = r->run->steps && !r->options.whole;
+	if (r->options.whole)
+		r->run->steps = MIN(r->run->steps, 1u);
 	return OW_OK;
 }
 
 static ow_status read_without_phases(struct reader *r)
 {
 	for (uint32_t s = 1; s < r->m->source.count; s++)
-		OW_TRY(read_unclassified(r, s));
+		OW_TRY(read_whole(r, s, true));
 	if (!r->run->steps)
 		OW_TRY(read_op_steps(r));
 	return r->run->steps ? OW_OK : diff_samples_read(r->m, &r->options, r->run, r->err);
@@ -660,7 +664,7 @@ static ow_status read_all(struct reader *r)
 		OW_TRY(phases_analyse(r->m, &EVENT_FILTER_ALL, &r->phases, r->err));
 		OW_TRY(prepare(r));
 		for (uint32_t s = 1; s < r->m->source.count; s++)
-			OW_TRY(read_source(r, s));
+			OW_TRY(r->options.whole ? read_whole(r, s, false) : read_source(r, s));
 		if (!r->run->steps)
 			OW_TRY(read_without_phases(r));
 	}
@@ -693,7 +697,7 @@ ow_status diff_run_read(struct model *m, const struct diff_read_options *options
 	struct reader r = { .m = m, .mem = m->mem, .err = err, .run = run, .options = *options };
 	ow_status status;
 
-	*run = (struct diff_run){ .peak_memory = -1 };
+	*run = (struct diff_run){ .peak_memory = -1, .whole = options->whole };
 	arena_init(&run->arena, m->mem);
 	arena_init(&r.scratch, m->mem);
 	map_init(&r.cell_map, m->mem);

@@ -40,10 +40,11 @@ struct diff_run {
 	uint64_t steps;		   /* that are used, of all ranks */
 	int64_t total_ns, idle_ns; /* of these */
 	bool known;		   /* they are steps; else whole recordings */
-	uint64_t all_steps;	   /* also those that are left out: warm-up, the last one */
-	int64_t all_steps_ns;	   /* of these */
-	uint64_t launches;	   /* calls that start device work, in those used */
-	double float_ops;	   /* in those used; 0: unknown */
+	bool whole;	    /* it has steps, but was read as a whole, since other runs have none */
+	uint64_t all_steps; /* also those that are left out: warm-up, the last one */
+	int64_t all_steps_ns; /* of these */
+	uint64_t launches;    /* calls that start device work, in those used */
+	double float_ops;     /* in those used; 0: unknown */
 	/* cells in the order in which they begin, in the step nearest the median */
 	uint32_t *sequence;
 	size_t sequence_count, sequence_cap;
@@ -60,6 +61,7 @@ struct diff_run {
 struct diff_read_options {
 	const char *metric; /* of profiles of samples; NULL = their default */
 	bool frames;	    /* read the call stacks of samples, too */
+	bool whole;	    /* as one step from the first event to the last */
 };
 
 /* Reads a frozen model; OW_E_USAGE when a profile of samples does not have the metric. diff_run_release is due in any case. */

@@ -302,6 +302,30 @@ static struct str unit_of(const struct diff_run *run)
 	return run->unit.len ? run->unit : STR("ns");
 }
 
+/* Runs that count other things: in another unit, by another metric of samples, whole recordings because some run has no steps. */
+static void refuse_other_kinds(struct comparison *c)
+{
+	const struct diff_run *first = &c->runs[0];
+
+	for (size_t i = 0; c->comparable && i < c->base + c->other; i++) {
+		const struct diff_run *run = &c->runs[i];
+
+		c->comparable = false;
+		if (!str_eq(unit_of(run), unit_of(first)))
+			snprintf(c->why, sizeof(c->why), "the unit %.*s → %.*s",
+				 STR_ARG(unit_of(first)), STR_ARG(unit_of(run)));
+		else if (!str_eq(run->metric, first->metric))
+			snprintf(c->why, sizeof(c->why), "the metric %.*s → %.*s",
+				 (int)MIN(first->metric.len, 80u), first->metric.ptr,
+				 (int)MIN(run->metric.len, 80u), run->metric.ptr);
+		else if (run->whole)
+			snprintf(c->why, sizeof(c->why),
+				 "some runs have no steps, so whole recordings are compared");
+		else
+			c->comparable = true;
+	}
+}
+
 ow_status diff_compare_setup(struct comparison *c)
 {
 	struct buf json;
@@ -323,16 +347,7 @@ ow_status diff_compare_setup(struct comparison *c)
 		if (is_worth_showing(c, names[i]))
 			put_difference(&json, c, names[i]);
 	}
-	for (size_t i = 1; c->comparable && i < c->base + c->other; i++)
-		if (!str_eq(unit_of(&c->runs[i]), unit_of(&c->runs[0]))) {
-			c->comparable = false;
-			snprintf(c->why, sizeof(c->why), "the unit %.*s → %.*s",
-				 STR_ARG(unit_of(&c->runs[0])), STR_ARG(unit_of(&c->runs[i])));
-		}
-	if (c->comparable && c->runs[0].known != c->runs[c->base].known) {
-		c->comparable = false;
-		snprintf(c->why, sizeof(c->why), "steps are known on one side only");
-	}
+	refuse_other_kinds(c);
 	buf_add_char(&json, ']');
 	text = buf_cstr(&json);
 	if (text)

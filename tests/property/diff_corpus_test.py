@@ -150,9 +150,54 @@ class Corpus(unittest.TestCase):
             self.assertEqual([(r["op"], r["base_ns"], r["new_ns"], r["change"]) for r in answer["rows"][:2]],
                              [("f", 60, 90, "duration"), ("h", 0, 5, "new")])
             self.assertEqual((answer["base_step_ns"], answer["new_step_ns"]), (100, 135))
-            done = run(f"{folder}/a.folded", f"{CORPUS}/perf-script/fg-perf-dd-stacks-01.txt")
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn(b"metric", done.stderr)
+            # Other metrics: the differences are given, but not compared by a limit. Asked for, a metric must be there.
+            other = f"{CORPUS}/perf-script/fg-perf-dd-stacks-01.txt"
+            answer = diff(f"{folder}/a.folded", other, "--fail-if", "step_time > 3%", codes=(4,))
+            self.check_sums(answer)
+            self.assertEqual((answer["comparable"], answer["comparable_why"]), (False, "the unit count → ns"))
+            done = run(other, f"{folder}/a.folded", "--metric", "cpu-clock")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(b"has no samples of 'cpu-clock'", done.stderr)
+
+    def test_common_metric(self):
+        """Two counters on one side, one of them on the other: that one is compared."""
+        def script(event, count):
+            return "".join(f"job 7 {i}.000001: {100 * count} {event}: \n\t        1000 f{i % 2} (/bin/job)\n\n" for i in range(1, count + 1))
+
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("both", script("cycles", 6) + script("instructions", 9)), ("one", script("instructions", 4))):
+                pathlib.Path(folder, name + ".txt").write_text(text, encoding="utf-8")
+            for words in (("both", "one"), ("one", "both")):
+                answer = diff(*(f"{folder}/{word}.txt" for word in words))
+                self.check_sums(answer)
+                self.assertEqual((answer["metric"], answer["comparable"]), ("instructions", True))
+            pathlib.Path(folder, "other.txt").write_text(script("cycles", 4), encoding="utf-8")
+            answer = diff(f"{folder}/one.txt", f"{folder}/other.txt", "--fail-if", "step_time > 3%", codes=(4,))
+            self.assertEqual(answer["comparable_why"], "the metric instructions → cycles")
+
+    def test_steps_on_one_side(self):
+        """A trace with steps against one without: whole recordings, whose lengths the files give, and not comparable."""
+        def trace(folder, name, steps, kernel):
+            events, ts = [], 1000
+            for step in range(steps or 5):
+                events.append({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": ts, "dur": kernel, "args": {}})
+                if steps:
+                    events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": ts,
+                                   "dur": kernel + 5, "args": {}})
+                ts += kernel + 5
+            path = f"{folder}/{name}.json"
+            pathlib.Path(path).write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+            return path
+
+        with tempfile.TemporaryDirectory() as folder:
+            files = trace(folder, "steps", 8, 100), trace(folder, "plain", 0, 300)
+            answer = diff(*files, "--fail-if", "step_time > 3%", codes=(4,))
+            self.check_sums(answer)
+            self.assertFalse(answer["steps_known"])
+            self.assertIn("no steps", answer["comparable_why"])
+            self.assertEqual((answer["base_step_ns"], answer["new_step_ns"]), ((8 * 105 - 5) * 1000, (5 * 305 - 5) * 1000))
+            row, = (r for r in answer["rows"] if r["op"] == "aten::mm")
+            self.assertEqual((row["base_ns"], row["new_ns"], row["base_count"], row["new_count"]), (800_000, 1_500_000, 8, 5))
 
     def test_configuration(self):
         """What a trace says about itself is compared: versions, batch size; what one side alone says is a difference, too."""
