@@ -37,7 +37,7 @@ complete -c opwatch -n $first -a advise -d 'show what is slow or wasteful, and w
 complete -c opwatch -n $first -a path -d 'show what a step waits for, one after the other'
 complete -c opwatch -n $first -a what-if -d 'predict the step if something were faster or gone'
 complete -c opwatch -n $first -a diff -d 'compare runs before and after a change'
-complete -c opwatch -n $first -a baseline -d 'keep runs in a folder and compare new ones with them'
+complete -c opwatch -n $first -a baseline -d 'keep runs in a folder or on a server and compare new ones with them'
 complete -c opwatch -n $first -a hang -d 'find the rank that blocks a job'
 complete -c opwatch -n $first -a ranks -d 'compare the ranks of a job: clocks, waits, stragglers'
 complete -c opwatch -n $first -a info -d 'show what is in the files: formats, steps, devices, damage'

@@ -419,6 +419,11 @@ OW_API OW_MUST_CHECK ow_status ow_diff(ow_profile *const *base, size_t base_coun
 				       const struct ow_diff_options *options, ow_result **result,
 				       struct ow_error *err);
 
+/* What a run was made with, as its files say: devices, versions, world size, batch size: a row for each, with `what` and `value`. The profile must
+ * outlive *result, which the caller frees. */
+OW_API OW_MUST_CHECK ow_status ow_configuration(ow_profile *profile, ow_result **result,
+						struct ow_error *err);
+
 struct ow_hang_options {
 	size_t size;
 	uint64_t memory_limit; /* bytes that the library may hold; 0 = no limit */

@@ -87,6 +87,26 @@ OW_API OW_MUST_CHECK ow_status ow_push(ow_profile *profile, ow_remote *remote,
 				       const struct ow_push_options *options,
 				       struct ow_push_summary *summary, struct ow_error *err);
 
+/* What `opwatch baseline` keeps beside a run; NULL: unknown. */
+struct ow_kept_run {
+	size_t size;
+	const char *commit, *host, *file;
+	const char *configuration; /* JSON: an object of texts */
+};
+
+#define OW_KEPT_ID 33
+/* Keeps a saved profile (ow_profile_save) on a server, whole, in tables that are created if they are missing: opwatch_baseline and
+ * opwatch_baseline_part. Other calls see it at the end or, after a failure, never. `id` gets its name: 32 hexadecimal digits and a NUL. */
+OW_API OW_MUST_CHECK ow_status ow_remote_keep(ow_remote *remote, const char *path,
+					      const struct ow_kept_run *run, char id[OW_KEPT_ID],
+					      struct ow_error *err);
+/* All kept runs, the oldest first: id, added, commit, host, file, configuration, bytes, parts. The caller frees *result. */
+OW_API OW_MUST_CHECK ow_status ow_remote_kept(ow_remote *remote, ow_result **result,
+					      struct ow_error *err);
+/* Writes the profile of a kept run to a new file. */
+OW_API OW_MUST_CHECK ow_status ow_remote_fetch(ow_remote *remote, const char *id, const char *path,
+					       struct ow_error *err);
+
 #ifdef __cplusplus
 }
 #endif

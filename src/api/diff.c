@@ -228,3 +228,32 @@ ow_status ow_diff(ow_profile *const *base, size_t base_count, ow_profile *const 
 	}
 	return api_wrap_result(base[0], r, out, err);
 }
+
+ow_status ow_configuration(ow_profile *profile, ow_result **out, struct ow_error *err)
+{
+	struct diff_run run = { 0 };
+	struct reading reading;
+	struct table *r;
+	ow_status status;
+
+	error_clear(err);
+	*out = NULL;
+	OW_TRY(api_check_frozen(profile, err));
+	r = table_new(&profile->mem, "configuration", err);
+	if (!r)
+		return OW_E_NO_MEMORY;
+	status = api_read_begin(profile, TABLES_ALL, &reading, err);
+	if (status == OW_OK) {
+		arena_init(&run.arena, &profile->mem);
+		status = diff_settings_read(profile->m, &run, err);
+		if (status == OW_OK && diff_settings_table(&run, r) != OW_OK)
+			status = error_no_memory(err);
+		diff_run_release(&run);
+		status = api_read_end(profile, &reading, status, err);
+	}
+	if (status != OW_OK) {
+		table_free(r);
+		return status;
+	}
+	return api_wrap_result(profile, r, out, err);
+}

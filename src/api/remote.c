@@ -4,6 +4,7 @@
 #include "opwatch/ranks.h"
 
 #include "push/answer.h"
+#include "push/baseline.h"
 #include "push/push.h"
 #include "push/ranks_on.h"
 
@@ -146,6 +147,13 @@ static struct str bare_statement(const char *text)
 	return s;
 }
 
+static ow_status make_table(struct str answer, const char *name, struct mem *mem, struct table **r,
+			    struct ow_error *err)
+{
+	*r = table_new(mem, name, err);
+	return *r ? answer_read(*r, answer, err) : OW_E_NO_MEMORY;
+}
+
 static ow_status read_answer(ow_remote *remote, struct str text, struct mem *mem, struct table **r,
 			     struct ow_error *err)
 {
@@ -160,33 +168,88 @@ static ow_status read_answer(ow_remote *remote, struct str text, struct mem *mem
 			error_set(err, OW_E_USAGE,
 				  "the text asks for a FORMAT of its own; leave it out, --json and "
 				  "--csv choose the form");
-	*r = status == OW_OK ? table_new(mem, "sql", err) : NULL;
 	if (status == OW_OK)
-		status = *r ? answer_read(*r, buf_str(&answer), err) : OW_E_NO_MEMORY;
+		status = make_table(buf_str(&answer), "sql", mem, r, err);
 	buf_release(&answer);
 	return status;
 }
 
-ow_status ow_remote_query(ow_remote *remote, const char *text, ow_result **out,
-			  struct ow_error *err)
+static ow_status read_kept(ow_remote *remote, struct str text, struct mem *mem, struct table **r,
+			   struct ow_error *err)
 {
-	struct str statement = bare_statement(text);
+	struct buf answer;
+	ow_status status;
+
+	(void)text;
+	buf_init(&answer, mem);
+	status = baseline_list(&remote->click, &answer, err);
+	if (status == OW_OK)
+		status = make_table(buf_str(&answer), "baseline", mem, r, err);
+	buf_release(&answer);
+	return status;
+}
+
+typedef ow_status (*answer_fn)(ow_remote *remote, struct str text, struct mem *mem,
+			       struct table **r, struct ow_error *err);
+
+/* A result that owns its memory. */
+static ow_status own_result(ow_remote *remote, answer_fn answer, struct str text, ow_result **out,
+			    struct ow_error *err)
+{
 	ow_result *result = calloc(1, sizeof(*result));
 	ow_status status;
 
-	error_clear(err);
 	*out = NULL;
 	if (!result)
 		return error_no_memory(err);
 	mem_init(&result->own, (size_t)remote->options.memory_limit);
-	status = statement.len ? read_answer(remote, statement, &result->own, &result->r, err)
-			       : error_set(err, OW_E_USAGE, "there is no statement in the text");
+	status = answer(remote, text, &result->own, &result->r, err);
 	if (status != OW_OK) {
 		ow_result_free(result);
 		return status;
 	}
 	*out = result;
 	return OW_OK;
+}
+
+ow_status ow_remote_query(ow_remote *remote, const char *text, ow_result **out,
+			  struct ow_error *err)
+{
+	struct str statement = bare_statement(text);
+
+	error_clear(err);
+	*out = NULL;
+	if (!statement.len)
+		return error_set(err, OW_E_USAGE, "there is no statement in the text");
+	return own_result(remote, read_answer, statement, out, err);
+}
+
+/* ---- kept runs ---- */
+
+_Static_assert(OW_KEPT_ID == BASELINE_ID + 1, "the length of an id");
+
+ow_status ow_remote_keep(ow_remote *remote, const char *path, const struct ow_kept_run *run,
+			 char id[OW_KEPT_ID], struct ow_error *err)
+{
+	struct ow_kept_run full = { .size = sizeof(full) };
+	struct baseline_facts facts;
+
+	error_clear(err);
+	SIZED_IN(&full, run);
+	facts = (struct baseline_facts){ full.commit, full.host, full.file, full.configuration };
+	return baseline_store(&remote->click, path, &facts, id, err);
+}
+
+ow_status ow_remote_kept(ow_remote *remote, ow_result **out, struct ow_error *err)
+{
+	error_clear(err);
+	return own_result(remote, read_kept, STR(""), out, err);
+}
+
+ow_status ow_remote_fetch(ow_remote *remote, const char *id, const char *path, struct ow_error *err)
+{
+	error_clear(err);
+	return baseline_fetch(&remote->click, id, path, err);
 }
 
 /* ---- ranks ---- */

@@ -147,6 +147,33 @@ ow_status diff_settings_read(const struct model *m, struct diff_run *run, struct
 	return OW_OK;
 }
 
+/* All values of a setting of one run: "A100, V100". */
+ow_status diff_settings_table(const struct diff_run *run, struct table *out)
+{
+	struct buf values;
+
+	table_add_column(out, "what", "what", TYPE_TEXT, UNIT_NONE);
+	table_add_column(out, "value", "value", TYPE_TEXT, UNIT_NONE);
+	for (size_t i = 0; i < run->setting_count;) {
+		size_t first = i;
+		uint32_t row = table_add_row(out, 0);
+
+		buf_init(&values, out->mem);
+		for (; i < run->setting_count &&
+		       str_eq(run->settings[i].name, run->settings[first].name);
+		     i++) {
+			buf_puts(&values, i > first ? ", " : "");
+			buf_add_str(&values, run->settings[i].value);
+		}
+		table_set_known_text(out, row, 0, run->settings[first].name);
+		table_set_known_text(out, row, 1, buf_str(&values));
+		if (values.failed)
+			out->status = OW_E_NO_MEMORY;
+		buf_release(&values);
+	}
+	return out->status;
+}
+
 /* ---- comparing ---- */
 
 static bool has_value(const struct diff_run *run, const struct diff_setting *setting)
@@ -302,6 +329,12 @@ static struct str unit_of(const struct diff_run *run)
 	return run->unit.len ? run->unit : STR("ns");
 }
 
+static struct str metric_of(const struct diff_run *run)
+{
+	return run->metric.len ? str_first(run->metric, MIN(run->metric.len, 80u))
+			       : STR("timed events");
+}
+
 /* Runs that count other things: in another unit, by another metric of samples, whole recordings because some run has no steps. */
 static void refuse_other_kinds(struct comparison *c)
 {
@@ -316,8 +349,7 @@ static void refuse_other_kinds(struct comparison *c)
 				 STR_ARG(unit_of(first)), STR_ARG(unit_of(run)));
 		else if (!str_eq(run->metric, first->metric))
 			snprintf(c->why, sizeof(c->why), "the metric %.*s → %.*s",
-				 (int)MIN(first->metric.len, 80u), first->metric.ptr,
-				 (int)MIN(run->metric.len, 80u), run->metric.ptr);
+				 STR_ARG(metric_of(first)), STR_ARG(metric_of(run)));
 		else if (run->whole)
 			snprintf(c->why, sizeof(c->why),
 				 "some runs have no steps, so whole recordings are compared");

@@ -49,6 +49,7 @@ class Baseline(unittest.TestCase):
             self.run_it("add", "runs", self.trace("trace.json"), GITHUB_SHA=f"commit{night}")
         self.assertEqual([(r["run"], r["commit"], r["file"]) for r in self.rows()],
                          [(n + 1, f"commit{n}", "trace.json") for n in range(4)])
+        self.assertEqual({r["configuration"]["producer"] for r in self.rows()}, {"PyTorch Kineto (2024–)"})
         same = [self.trace(f"trace{i}.json") for i in range(4)]
         self.run_it("check", "runs", *same, "--fail-if", "step_time > 3%")
         slow = [self.trace(f"trace{i}.json", kernel=260) for i in range(4)]
@@ -76,6 +77,16 @@ class Baseline(unittest.TestCase):
         self.assertEqual(sorted(r["file"] for r in rows), names)
         for r in rows:
             subprocess.run([BIN, "steps", f"{self.folder}/runs/{r['run']:06}.opw", "--json"], check=True, stdout=subprocess.DEVNULL)
+
+    def test_older_facts(self):
+        """Runs without a configuration, or with a damaged one: it is unknown, and the list is still JSON."""
+        for text in ("", "configuration {\n", 'configuration {"a": 1}\n', 'configuration {"a": "b"}x\n', 'configuration {"a": "\\"}\n'):
+            self.run_it("add", "runs", self.trace("a.json"))
+            number = len(self.rows())
+            path = pathlib.Path(self.folder, f"runs/{number:06}.run")
+            facts = path.read_text(encoding="utf-8")
+            path.write_text(facts[:facts.index("configuration")] + text, encoding="utf-8")
+        self.assertEqual([(r["file"], r["configuration"]) for r in self.rows()], [("a.json", None)] * 5)
 
     def test_unfinished_run(self):
         """A profile without its facts was never finished: it is not a run, and its number is used again."""

@@ -1,22 +1,15 @@
 /*
- * cmd_baseline.c: `opwatch baseline add|list|check FOLDER`: keeps runs of a job in a folder and compares new runs with the last comparable ones, for
- * nightly jobs. A run is two files: NNNNNN.opw, the profile, and NNNNNN.run, what is known about it; it is there once NNNNNN.run is. Files
- * appear whole or not at all, and one process at a time adds.
+ * cmd_baseline.c: `opwatch baseline add|list|check PLACE`: keeps runs of a job in a folder or on a ClickHouse server (baseline_place.h) and compares new
+ * runs with the last comparable ones, for nightly jobs.
  */
-#include "cli/commands/diff_show.h"
+#include "cli/baseline/baseline_place.h"
 
 #include "base/json_escape.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LAST_USUAL 8u
-#define NAME_BYTES 32
-#define FACTS_BYTES 4096
 
 struct baseline_args {
 	struct ow_list fail_if;
@@ -29,95 +22,23 @@ static void init(void *own)
 	((struct baseline_args *)own)->last = LAST_USUAL;
 }
 
-/* ---- the folder ---- */
-
-struct stored {
-	unsigned *numbers; /* of the runs, ascending */
-	size_t count, cap;
-};
-
-static int by_number(const void *a, const void *b)
+bool baseline_open(struct args *args, const char *name, struct baseline *place, int *code)
 {
-	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
-
-	return (x > y) - (x < y);
-}
-
-static bool add_number(struct args *args, struct stored *s, unsigned number)
-{
-	if (s->count == s->cap) {
-		size_t cap = s->cap ? 2 * s->cap : 64;
-		unsigned *grown = ARENA_ARRAY(args->arena, unsigned, cap);
-
-		if (!grown)
-			return false;
-		if (s->count)
-			memcpy(grown, s->numbers, s->count * sizeof(*grown));
-		s->numbers = grown;
-		s->cap = cap;
-	}
-	s->numbers[s->count++] = number;
+	*place = (struct baseline){ .name = name, .lock = -1 };
+	if (strstr(name, "://"))
+		return baseline_use_server(args, place, code);
+	baseline_use_folder(place);
 	return true;
 }
 
-/* The runs that are there. A folder that does not exist has none. */
-static bool read_folder(struct args *args, const char *folder, struct stored *s)
+void baseline_close(struct baseline *place)
 {
-	DIR *dir = opendir(folder);
-	const struct dirent *entry;
-	bool good = true;
-
-	if (!dir && errno == ENOENT)
-		return true;
-	if (!dir) {
-		complain("opwatch: %s: %s\n", folder, strerror(errno));
-		return false;
-	}
-	while (good && (entry = readdir(dir))) {
-		unsigned number;
-		int end = 0;
-
-		if (sscanf(entry->d_name, "%6u.run%n", &number, &end) == 1 && end == 10 &&
-		    !entry->d_name[end])
-			good = add_number(args, s, number);
-	}
-	closedir(dir);
-	if (s->count)
-		qsort(s->numbers, s->count, sizeof(*s->numbers), by_number);
-	return good;
+	ow_remote_free(place->remote);
+	if (*place->temp)
+		(void)rmdir(place->temp);
 }
 
-static const char *path_in(struct args *args, const char *folder, unsigned number, const char *end)
-{
-	size_t size = strlen(folder) + NAME_BYTES;
-	char *path = arena_push(args->arena, size);
-
-	if (path)
-		snprintf(path, size, "%s/%06u.%s", folder, number, end);
-	return path ? path : "";
-}
-
-/* Held until the process ends or the descriptor is closed. */
-static int lock_folder(const char *folder)
-{
-	char path[PATH_MAX];
-	int fd = -1;
-
-	if ((mkdir(folder, 0777) == 0 || errno == EEXIST) &&
-	    snprintf(path, sizeof(path), "%s/.lock", folder) < (int)sizeof(path)) {
-		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-		while (fd >= 0 && flock(fd, LOCK_EX) != 0)
-			if (errno != EINTR) {
-				close(fd);
-				fd = -1;
-			}
-	}
-	if (fd < 0)
-		complain("opwatch: %s: %s\n", folder, strerror(errno));
-	return fd;
-}
-
-/* ---- what is known about a run: lines of "name value" ---- */
+/* ---- add ---- */
 
 static const char *commit_of(const struct baseline_args *own)
 {
@@ -134,131 +55,150 @@ static const char *commit_of(const struct baseline_args *own)
 	return "";
 }
 
-/* Without control characters, so that a value stays on its line. */
-static void put_line(struct buf *to, const char *name, const char *value)
+/* What the files say about the job, as a JSON object. */
+static struct str configuration_of(struct args *args, ow_profile *profile)
 {
-	buf_printf(to, "%s ", name);
-	for (; *value; value++)
-		buf_add_char(to, (unsigned char)*value < ' ' ? ' ' : *value);
-	buf_add_char(to, '\n');
+	struct ow_error err = { 0 };
+	ow_result *r;
+	struct str text;
+	struct mem mem;
+	struct buf json;
+
+	if (ow_configuration(profile, &r, &err) != OW_OK)
+		return STR("");
+	mem_init(&mem, 0);
+	buf_init(&json, &mem);
+	for (uint32_t i = 0; i < ow_result_rows(r); i++)
+		for (uint32_t k = 0; k < 2; k++) {
+			size_t len = 0;
+			const char *part = ow_result_text(r, i, k, &len);
+
+			buf_puts(&json, k ? ": " : i ? ", " : "{");
+			json_quote(&json, str_make(part ? part : "", part ? len : 0));
+		}
+	buf_puts(&json, json.len ? "}" : "{}");
+	text = arena_str(args->arena, json.failed ? STR("") : buf_str(&json));
+	buf_release(&json);
+	ow_result_free(r);
+	return text;
 }
 
-static ow_status write_facts(struct args *args, const char *path, const char *file,
-			     struct ow_error *err)
+static int add_run(struct args *args, struct baseline *place, const char *file)
 {
 	char host[256] = "", when[64] = "";
 	time_t now = time(NULL);
-	struct mem mem;
-	struct tm tm;
-	struct buf text;
-	ow_status status;
-
-	mem_init(&mem, 0);
-	buf_init(&text, &mem);
-	if (gethostname(host, sizeof(host) - 1) != 0)
-		host[0] = '\0';
-	if (gmtime_r(&now, &tm))
-		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	put_line(&text, "added", when);
-	put_line(&text, "commit", commit_of(args->own));
-	put_line(&text, "host", host);
-	put_line(&text, "file", file);
-	status = text.failed ? error_no_memory(err)
-			     : atomic_write_whole(path, buf_str(&text), 0666, err);
-	buf_release(&text);
-	return status;
-}
-
-/* The value of a line; empty when it is not there. */
-static struct str fact_of(struct str facts, const char *name)
-{
-	struct str line, key;
-
-	while (str_split(&facts, '\n', &line)) {
-		struct str rest = line;
-
-		if (str_split(&rest, ' ', &key) && str_eq(key, str_from(name)))
-			return rest;
-	}
-	return STR("");
-}
-
-static struct str read_facts(struct args *args, const char *path)
-{
-	char *text = arena_push(args->arena, FACTS_BYTES);
-	int fd = text ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	ssize_t len = fd >= 0 ? read(fd, text, FACTS_BYTES) : -1;
-
-	if (fd >= 0)
-		close(fd);
-	return len > 0 ? str_make(text, (size_t)len) : STR("");
-}
-
-/* ---- add ---- */
-
-static int add_run(struct args *args, const char *folder, unsigned number, const char *file)
-{
-	const char *path = path_in(args, folder, number, "opw");
+	struct kept_run run;
 	struct ow_error err = { 0 };
 	int code = EXIT_GOOD;
 	ow_profile *profile = diff_load(args, file, &code);
 	ow_status status;
+	struct tm tm;
 
 	if (!profile)
 		return code;
-	status = ow_profile_save(profile, path, NULL, &err);
-	if (status == OW_OK)
-		status = write_facts(args, path_in(args, folder, number, "run"), file, &err);
+	if (gethostname(host, sizeof(host) - 1) != 0)
+		host[0] = '\0';
+	if (gmtime_r(&now, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	run = (struct kept_run){ .added = str_from(when),
+				 .commit = str_from(commit_of(args->own)),
+				 .host = str_from(host),
+				 .file = str_from(file),
+				 .configuration = configuration_of(args, profile) };
+	status = place->add(args, place, profile, &run, &err);
 	ow_profile_free(profile);
 	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);
 		return EXIT_FAILED;
 	}
-	printf("%s: kept as run %u\n", file, number);
+	if (run.id)
+		printf("%s: kept as %s\n", file, run.id);
+	else
+		printf("%s: kept as run %u\n", file, run.number);
 	return EXIT_GOOD;
 }
 
-static int add(struct args *args, const char *folder)
+static int add(struct args *args, struct baseline *place)
 {
-	struct stored s = { 0 };
-	int lock = lock_folder(folder), code = EXIT_GOOD;
-	unsigned next;
+	int code = place->begin(args, place);
 
-	if (lock < 0)
-		return EXIT_FAILED;
-	if (!read_folder(args, folder, &s))
-		code = EXIT_FAILED;
-	next = s.count ? s.numbers[s.count - 1] + 1 : 1;
 	for (size_t i = 2; i < args->file_count && code == EXIT_GOOD; i++)
-		code = add_run(args, folder, next++, args->files[i]);
-	close(lock);
+		code = add_run(args, place, args->files[i]);
+	place->end(place);
 	return code;
 }
 
 /* ---- list ---- */
 
-static void print_json(const struct stored *s, struct args *args, const char *folder)
+static void put_known(struct buf *to, const char *name, struct str value)
 {
-	static const char *const names[] = { "added", "commit", "host", "file" };
+	buf_printf(to, ", \"%s\": ", name);
+	if (value.len)
+		json_quote(to, value);
+	else
+		buf_puts(to, "null");
+}
+
+/* The end of a JSON string that begins at `at`; 0 when it does not end or is not one of ours. */
+static size_t text_end(struct str json, size_t at)
+{
+	if (at >= json.len || json.ptr[at] != '"')
+		return 0;
+	for (size_t i = at + 1; i < json.len; i++) {
+		if ((unsigned char)json.ptr[i] < ' ')
+			return 0;
+		if (json.ptr[i] == '\\')
+			i++;
+		else if (json.ptr[i] == '"')
+			return i + 1;
+	}
+	return 0;
+}
+
+/* {"device": "A100", "world_size": "8"} as `add` writes it: files and rows may have been changed since. */
+static bool is_object_of_texts(struct str json)
+{
+	size_t at = 1;
+
+	if (str_eq(json, STR("{}")))
+		return true;
+	if (json.len < 2 || json.ptr[0] != '{' || !utf8_valid(json))
+		return false;
+	while ((at = text_end(json, at)) && str_starts(str_skip(json, at), STR(": ")) &&
+	       (at = text_end(json, at + 2))) {
+		if (at + 1 == json.len)
+			return json.ptr[at] == '}';
+		if (!str_starts(str_skip(json, at), STR(", ")))
+			return false;
+		at += 2;
+	}
+	return false;
+}
+
+static void print_json(const struct kept_runs *runs)
+{
 	struct mem mem;
 	struct buf text;
 
 	mem_init(&mem, 0);
 	buf_init(&text, &mem);
 	buf_puts(&text, "{\"schema_version\": 1, \"rows\": [");
-	for (size_t i = 0; i < s->count; i++) {
-		struct str facts = read_facts(args, path_in(args, folder, s->numbers[i], "run"));
+	for (size_t i = 0; i < runs->count; i++) {
+		const struct kept_run *run = &runs->items[i];
 
-		buf_printf(&text, "%s\n  {\"run\": %u", i ? "," : "", s->numbers[i]);
-		for (size_t k = 0; k < ARRAY_COUNT(names); k++) {
-			struct str value = fact_of(facts, names[k]);
-
-			buf_printf(&text, ", \"%s\": ", names[k]);
-			if (value.len)
-				json_quote(&text, value);
-			else
-				buf_puts(&text, "null");
-		}
+		buf_printf(&text, "%s\n  {\"run\": %u", i ? "," : "", run->number);
+		put_known(&text, "added", run->added);
+		put_known(&text, "commit", run->commit);
+		put_known(&text, "host", run->host);
+		put_known(&text, "file", run->file);
+		/* made above; of older runs and of rows that others wrote nothing is known */
+		buf_puts(&text, ", \"configuration\": ");
+		if (is_object_of_texts(run->configuration))
+			buf_add_str(&text, run->configuration);
+		else
+			buf_puts(&text, "null");
+		if (run->id)
+			put_known(&text, "id", str_from(run->id));
 		buf_add_char(&text, '}');
 	}
 	buf_puts(&text, "\n]}\n");
@@ -266,42 +206,40 @@ static void print_json(const struct stored *s, struct args *args, const char *fo
 	buf_release(&text);
 }
 
-static int list(struct args *args, const char *folder)
+static int list(struct args *args, struct baseline *place)
 {
-	struct stored s = { 0 };
+	struct kept_runs runs = { 0 };
 
-	if (!read_folder(args, folder, &s))
+	if (!place->list(args, place, &runs))
 		return EXIT_FAILED;
 	if (strcmp(args->output.sink, "json") == 0) {
-		print_json(&s, args, folder);
+		print_json(&runs);
 		return EXIT_GOOD;
 	}
-	if (!s.count)
-		printf("%s: no runs yet\n", folder);
-	for (size_t i = 0; i < s.count; i++) {
-		struct str facts = read_facts(args, path_in(args, folder, s.numbers[i], "run"));
-		struct str commit = fact_of(facts, "commit");
+	if (!runs.count)
+		printf("%s: no runs yet\n", place->name);
+	for (size_t i = 0; i < runs.count; i++) {
+		const struct kept_run *run = &runs.items[i];
 
-		printf("%6u  %.*s  %-12.*s  %.*s  %.*s\n", s.numbers[i],
-		       STR_ARG(fact_of(facts, "added")), (int)MIN(commit.len, 12u), commit.ptr,
-		       STR_ARG(fact_of(facts, "host")), STR_ARG(fact_of(facts, "file")));
+		printf("%6u  %.*s  %-12.*s  %.*s  %.*s\n", run->number, STR_ARG(run->added),
+		       (int)MIN(run->commit.len, 12u), run->commit.ptr, STR_ARG(run->host),
+		       STR_ARG(run->file));
 	}
 	return EXIT_GOOD;
 }
 
 /* ---- check ---- */
 
-/* The last runs of the folder that can be compared with the new one, newest first. */
-static size_t load_base(struct args *args, const char *folder, const struct stored *s,
+/* The last runs that can be compared with the new one, newest first. */
+static size_t load_base(struct args *args, struct baseline *place, const struct kept_runs *runs,
 			ow_profile *other, ow_profile **base)
 {
 	const struct baseline_args *own = args->own;
 	size_t count = 0;
 
-	for (size_t i = s->count; i-- && count < own->last;) {
+	for (size_t i = runs->count; i-- && count < own->last && !interrupted;) {
 		int code = EXIT_GOOD;
-		ow_profile *profile =
-			diff_load(args, path_in(args, folder, s->numbers[i], "opw"), &code);
+		ow_profile *profile = place->load(args, place, &runs->items[i], &code);
 
 		if (profile && diff_is_comparable(profile, other))
 			base[count++] = profile;
@@ -311,7 +249,7 @@ static size_t load_base(struct args *args, const char *folder, const struct stor
 	return count;
 }
 
-static int compare(struct args *args, const char *folder, const struct stored *s,
+static int compare(struct args *args, struct baseline *place, const struct kept_runs *runs,
 		   ow_profile **profiles)
 {
 	const struct baseline_args *own = args->own;
@@ -323,26 +261,26 @@ static int compare(struct args *args, const char *folder, const struct stored *s
 		profiles[i] = diff_load(args, args->files[i + 2], &code);
 	if (code != EXIT_GOOD)
 		return code;
-	count = load_base(args, folder, s, profiles[0], base);
+	count = load_base(args, place, runs, profiles[0], base);
 	if (!count) {
-		complain("opwatch: %s: none of its %zu runs can be compared with %s\n", folder,
-			 s->count, args->files[2]);
-		return s->count ? EXIT_NOT_COMPARABLE : EXIT_INCONCLUSIVE;
+		complain("opwatch: %s: none of its %zu runs can be compared with %s\n", place->name,
+			 runs->count, args->files[2]);
+		return runs->count ? EXIT_NOT_COMPARABLE : EXIT_INCONCLUSIVE;
 	}
 	return diff_show(args, base, count, profiles, others, &own->fail_if, false);
 }
 
-static int check(struct args *args, const char *folder)
+static int check(struct args *args, struct baseline *place)
 {
 	const struct baseline_args *own = args->own;
 	size_t most = args->file_count + own->last;
 	ow_profile **profiles = ARENA_ARRAY(args->arena, ow_profile *, most);
-	struct stored s = { 0 };
+	struct kept_runs runs = { 0 };
 	int code;
 
-	if (!profiles || !output_choose(args) || !read_folder(args, folder, &s))
+	if (!profiles || !output_choose(args) || !place->list(args, place, &runs))
 		return EXIT_FAILED;
-	code = compare(args, folder, &s, profiles);
+	code = compare(args, place, &runs, profiles);
 	for (size_t i = 0; i < most; i++)
 		ow_profile_free(profiles[i]);
 	return code;
@@ -352,19 +290,26 @@ static int run_baseline(struct args *args)
 {
 	const char *word = args->file_count ? args->files[0] : "";
 	bool is_list = strcmp(word, "list") == 0;
+	int code = EXIT_FAILED;
+	struct baseline place;
 
 	if (!is_list && strcmp(word, "add") != 0 && strcmp(word, "check") != 0) {
 		(void)usage_error("baseline needs a word: add, list or check");
 		return EXIT_USAGE;
 	}
 	if (args->file_count < 2 || (is_list ? args->file_count > 2 : args->file_count < 3)) {
-		(void)usage_error("baseline %s takes a folder%s", word,
-				  is_list ? "" : " and at least one file");
+		(void)usage_error("baseline %s takes a folder or a server%s", word,
+				  is_list ? "" : ", and at least one file");
 		return EXIT_USAGE;
 	}
+	if (!baseline_open(args, args->files[1], &place, &code))
+		return code;
 	if (is_list)
-		return list(args, args->files[1]);
-	return strcmp(word, "add") == 0 ? add(args, args->files[1]) : check(args, args->files[1]);
+		code = list(args, &place);
+	else
+		code = strcmp(word, "add") == 0 ? add(args, &place) : check(args, &place);
+	baseline_close(&place);
+	return code;
 }
 
 static const struct option options[] = {
@@ -374,16 +319,21 @@ static const struct option options[] = {
 	  .help = "check: compare with the last N comparable runs", .usual = "8" },
 	{ "fail-if", STORE_REPEAT(struct baseline_args, fail_if), .argument = "LIMIT",
 	  .help = "check: as for diff" },
+	{ "password-file", STORE_TEXT(struct args, run.password_file), .argument = "FILE",
+	  .help = "read the password of the server from this file" },
 };
 
 const struct command cmd_baseline = {
 	.name = "baseline",
-	.usage = "add|check FOLDER FILE… | list FOLDER [--fail-if LIMIT]",
-	.summary = "keep runs in a folder and compare new ones with them",
-	.help = "add keeps each file as a run, with the commit, the time and the host. check\n"
+	.usage = "add|check PLACE FILE… | list PLACE [--fail-if LIMIT]",
+	.summary = "keep runs in a folder or on a server and compare new ones with them",
+	.help = "PLACE is a folder or clickhouse://USER@HOST:8123/DATABASE. add keeps each file "
+		"as\n"
+		"a run, with the commit, the time, the host and the configuration. check\n"
 		"compares the files with the last comparable runs (same devices, same world\n"
-		"size) as 'opwatch diff' does, with the same outputs and exit codes; 6 if the\n"
-		"folder has no runs yet, 4 if none is comparable.\n",
+		"size) as 'opwatch diff' does, with the same outputs and exit codes; 6 if nothing\n"
+		"was added yet, 4 if no run is comparable. The password of a server is read from\n"
+		"OPWATCH_CLICKHOUSE_PASSWORD or --password-file.\n",
 	.examples = { "opwatch baseline add runs before.json", "opwatch baseline list runs" },
 	.own = OPTIONS(options),
 	.groups = { &output_options, &input_options },
