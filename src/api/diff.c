@@ -8,7 +8,8 @@
 #include "model/backing.h"
 
 #define METRIC_BYTES 256
-#define COPY_LEAST 100 /* events: fewer may be equal by chance */
+#define COPY_LEAST 100	/* events: fewer may be equal by chance */
+#define COPY_SAMPLES 20 /* likewise */
 
 void ow_diff_options_init(struct ow_diff_options *options)
 {
@@ -58,18 +59,49 @@ static ow_status read_run(ow_profile *p, const struct diff_read_options *options
 	return status;
 }
 
-/* Two names of one recording: the same ops, and every event begins and ends at the same nanosecond. */
-static bool is_copy(const struct model *a, const struct model *b)
+/* The same ops, and every event begins at the same nanosecond, up to one distance for all, and takes as long. */
+static bool has_same_events(const struct model *a, const struct model *b)
 {
-	size_t count = a->event.count;
+	uint32_t count = a->event.count;
+	uint64_t moved;
 
-	for (uint32_t i = 1; a->op.count == b->op.count && i < a->op.count; i++)
+	if (count <= COPY_LEAST || count != b->event.count || a->op.count != b->op.count)
+		return false;
+	moved = (uint64_t)b->event.ts_ns[1] - (uint64_t)a->event.ts_ns[1];
+	for (uint32_t i = 1; i < count; i++)
+		if ((uint64_t)b->event.ts_ns[i] - (uint64_t)a->event.ts_ns[i] != moved)
+			return false;
+	for (uint32_t i = 1; i < a->op.count; i++)
 		if (!str_eq(model_str(a, a->op.name[i]), model_str(b, b->op.name[i])))
 			return false;
-	return count > COPY_LEAST && count == b->event.count && a->op.count == b->op.count &&
-	       memcmp(a->event.op, b->event.op, count * sizeof(*a->event.op)) == 0 &&
-	       memcmp(a->event.ts_ns, b->event.ts_ns, count * sizeof(*a->event.ts_ns)) == 0 &&
+	return memcmp(a->event.op, b->event.op, count * sizeof(*a->event.op)) == 0 &&
 	       memcmp(a->event.dur_ns, b->event.dur_ns, count * sizeof(*a->event.dur_ns)) == 0;
+}
+
+static struct str sample_function(const struct model *m, uint32_t sample)
+{
+	return model_str(m, m->frame.function[m->stack.frame[m->sample.stack[sample].v].v]);
+}
+
+/* Profiles of samples alone: the same functions with the same weights, in the same order. */
+static bool has_same_samples(const struct model *a, const struct model *b)
+{
+	uint32_t count = a->sample.count;
+
+	if (a->event.count > 1 || b->event.count > 1 || count <= COPY_SAMPLES ||
+	    count != b->sample.count || a->stack.count != b->stack.count ||
+	    memcmp(a->sample.weight, b->sample.weight, count * sizeof(*a->sample.weight)) != 0)
+		return false;
+	for (uint32_t i = 1; i < count; i++)
+		if (!str_eq(sample_function(a, i), sample_function(b, i)))
+			return false;
+	return true;
+}
+
+/* Two names of one recording. */
+static bool is_copy(const struct model *a, const struct model *b)
+{
+	return has_same_events(a, b) || has_same_samples(a, b);
 }
 
 static ow_status check_copies(ow_profile *const *all, size_t count, struct ow_error *err)
@@ -161,8 +193,13 @@ static ow_status read_runs(const struct reading_runs *r, const char *metric, boo
 {
 	const struct diff_read_options options = { metric, frames, false };
 
-	for (size_t i = 0; i < r->count; i++)
+	for (size_t i = 0; i < r->count; i++) {
 		OW_TRY(read_run(r->all[i], &options, &r->runs[i], r->err));
+		if (metric && !r->runs[i].metric.len)
+			return error_set(r->err, OW_E_USAGE, "%.*s has no samples of '%.80s'",
+					 (int)MIN(path_of(r->all[i]).len, 200u),
+					 path_of(r->all[i]).ptr, metric);
+	}
 	if (!metric)
 		OW_TRY(agree_on_metric(r, frames));
 	return agree_on_steps(r, frames);

@@ -84,7 +84,7 @@ enum human_unit diff_human_unit(const struct comparison *c)
 
 /* ---- rows ---- */
 
-static enum diff_change change_of(const struct diff_row *row)
+enum diff_change diff_change_of(const struct diff_row *row)
 {
 	double times, longer;
 
@@ -165,7 +165,9 @@ enum {
 	COLUMN_FILE,
 	COLUMN_LINE_NUMBER,
 	COLUMN_BASE_SHAPES,
-	COLUMN_NEW_SHAPES
+	COLUMN_NEW_SHAPES,
+	COLUMN_BASE_TYPES,
+	COLUMN_NEW_TYPES
 };
 
 static void add_columns(struct table *t, enum column_unit unit)
@@ -189,7 +191,9 @@ static void add_columns(struct table *t, enum column_unit unit)
 	table_add_column(t, "line_number", "line number", TYPE_INT, UNIT_NONE);
 	table_add_column(t, "base_shapes", "shapes", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "new_shapes", "shapes now", TYPE_TEXT, UNIT_NONE);
-	for (unsigned i = COLUMN_MATCHED; i <= COLUMN_NEW_SHAPES; i++)
+	table_add_column(t, "base_types", "types", TYPE_TEXT, UNIT_NONE);
+	table_add_column(t, "new_types", "types now", TYPE_TEXT, UNIT_NONE);
+	for (unsigned i = COLUMN_MATCHED; i <= COLUMN_NEW_TYPES; i++)
 		t->columns[i].for_programs = true;
 }
 
@@ -214,7 +218,7 @@ static void fill_row(struct table *t, const struct diff_row *row, int64_t base_n
 	table_set_int(t, at, COLUMN_DELTA, new_ns - base_ns);
 	table_set_real(t, at, COLUMN_BASE_COUNT, row->count[0]);
 	table_set_real(t, at, COLUMN_NEW_COUNT, row->count[1]);
-	set_word(t, at, COLUMN_CHANGE, change_words[change_of(row)]);
+	set_word(t, at, COLUMN_CHANGE, change_words[diff_change_of(row)]);
 	set_word(t, at, COLUMN_MATCHED, row->matched_by);
 	table_set_known_text(t, at, COLUMN_NEW_OP, row->new_op);
 	table_set_known_text(t, at, COLUMN_BASE_PART, row->part[0]);
@@ -226,6 +230,8 @@ static void fill_row(struct table *t, const struct diff_row *row, int64_t base_n
 	table_set_known_text(t, at, COLUMN_FILE, row->file);
 	table_set_known_text(t, at, COLUMN_BASE_SHAPES, row->shapes[0]);
 	table_set_known_text(t, at, COLUMN_NEW_SHAPES, row->shapes[1]);
+	table_set_known_text(t, at, COLUMN_BASE_TYPES, row->types[0]);
+	table_set_known_text(t, at, COLUMN_NEW_TYPES, row->types[1]);
 	if (row->line_number > 0)
 		table_set_int(t, at, COLUMN_LINE_NUMBER, row->line_number);
 	else
@@ -257,7 +263,7 @@ static ow_status fill_rows(struct comparison *c, bool cells)
 	return OW_OK;
 }
 
-/* ---- the sentence ---- */
+/* ---- values beside the rows ---- */
 
 static void add_real(struct table *t, const char *name, double ns)
 {
@@ -267,55 +273,12 @@ static void add_real(struct table *t, const char *name, double ns)
 		table_add_extra(t, name, "%lld", llround(ns));
 }
 
-/* "new is 12.4ms (7.1 %) slower per step; 9.8ms more in aten::conv2d (compute) in model.py:41 forward, which now runs sgemm_128x64" */
-static void write_sentence(struct comparison *c, char *to, size_t size)
+static void add_count(struct table *t, const char *name, size_t count)
 {
-	char delta[HUMAN_SIZE], part[HUMAN_SIZE];
-	double share =
-		c->step_ns[0] ? 100.0 * (double)llabs(c->delta_ns) / (double)c->step_ns[0] : 0;
-	const char *what = c->runs[0].known ? "per step" : "in all";
-	const struct diff_row *first = NULL;
-	int len;
-
-	for (size_t i = 0; i < c->rows.count; i++) {
-		const struct diff_row *row = &c->rows.items[i];
-
-		if (!row->merged && (!first || fabs(row->mean[1] - row->mean[0]) >
-						       fabs(first->mean[1] - first->mean[0])))
-			first = row;
-	}
-	human_int(delta, llabs(c->delta_ns), diff_human_unit(c), false);
-	if (!c->delta_ns)
-		len = snprintf(to, size, "both have the same %s %s",
-			       diff_unit(c) == UNIT_NS ? "time" : "sum", what);
-	else if (diff_unit(c) != UNIT_NS)
-		len = snprintf(to, size, "new has %s %s%.*s (%.1f %%) %s", delta,
-			       str_eq(c->runs[0].unit, STR("samples")) &&
-					       !str_eq(c->runs[0].metric, STR("samples"))
-				       ? "samples of "
-				       : "",
-			       (int)MIN(c->runs[0].metric.len, 80u), c->runs[0].metric.ptr, share,
-			       c->delta_ns > 0 ? "more" : "less");
+	if (count)
+		table_add_extra(t, name, "%zu", count);
 	else
-		len = snprintf(to, size, "new is %s (%.1f %%) %s %s", delta, share,
-			       c->delta_ns > 0 ? "slower" : "faster", what);
-	if (first && len > 0 && (size_t)len < size &&
-	    fabs(first->mean[1] - first->mean[0]) >= 0.2 * (double)llabs(c->delta_ns) &&
-	    c->delta_ns) {
-		double own = first->mean[1] - first->mean[0];
-
-		human_int(part, llround(fabs(own)), diff_human_unit(c), false);
-		len += snprintf(to + len, size - (size_t)len, "; %s %s in %.*s (%s)", part,
-				own > 0 ? "more" : "less", (int)MIN(first->op.len, 80u),
-				first->op.ptr, phase_class_names[first->class]);
-		if (first->line.len && (size_t)len < size)
-			len += snprintf(to + len, size - (size_t)len, " in %.*s",
-					(int)MIN(first->line.len, 80u), first->line.ptr);
-		if (first->part[0].len && first->part[1].len && (size_t)len < size &&
-		    !str_eq(first->part[0], first->part[1]))
-			snprintf(to + len, size - (size_t)len, ", which now runs %.*s",
-				 (int)MIN(first->part[1].len, 80u), first->part[1].ptr);
-	}
+		table_add_extra(t, name, "null");
 }
 
 static double launches_of(const struct diff_run *run)
@@ -381,10 +344,13 @@ static void add_values(struct comparison *c)
 	add_real(t, "shift_low_ns", c->robust.low);
 	add_real(t, "shift_high_ns", c->robust.high);
 	add_real(t, "detectable_ns", c->detectable);
-	table_add_extra(t, "runs_needed_for_3_percent", "%zu",
-			stat_runs_needed(c->steps, c->base, c->steps + c->base, c->other,
-					 0.03 * (double)c->step_ns[0]));
-	table_add_extra(t, "p", "%.6g", c->p);
+	add_count(t, "runs_needed_for_3_percent",
+		  stat_runs_needed(c->steps, c->base, c->steps + c->base, c->other,
+				   0.03 * (double)c->step_ns[0]));
+	if (runs)
+		table_add_extra(t, "p", "%.6g", c->p);
+	else
+		table_add_extra(t, "p", "null");
 	table_add_extra_text(t, "conclusion", c->conclusion);
 	table_add_extra(t, "unexplained_ns", "%lld", (long long)c->unexplained_ns);
 	add_means(c);
@@ -394,7 +360,7 @@ static void add_values(struct comparison *c)
 						   : NULL);
 	table_add_extra_text(t, "metric_unit",
 			     c->runs[0].unit.len ? arena_cstr(&c->scratch, c->runs[0].unit) : NULL);
-	write_sentence(c, sentence, sizeof(sentence));
+	diff_write_sentence(c, sentence, sizeof(sentence));
 	table_add_extra_text(t, "sentence", sentence);
 }
 

@@ -25,13 +25,13 @@ enum diff_change {
 struct diff_row {
 	enum phase_class class;
 	int32_t rank;
-	struct str op, line;  /* of the base side, if it has it; "a + b" of ops that were fused */
-	struct str own_op;    /* before it was joined with others */
-	struct str file;      /* of the line, whole; in the new runs, if they have it */
-	int32_t line_number;  /* in that file; 0: unknown */
-	struct str shapes[2]; /* of the operator's arguments on a side */
-	struct str new_op;    /* of the other one, when it is called differently there */
-	struct str part[2];   /* the costliest kernel or call of a side */
+	struct str op, line; /* of the base side, if it has it; "a + b" of ops that were fused */
+	struct str own_op;   /* before it was joined with others */
+	struct str file;     /* of the line, whole; in the new runs, if they have it */
+	int32_t line_number; /* in that file; 0: unknown */
+	struct str shapes[2], types[2]; /* of the operator's arguments on a side */
+	struct str new_op;		/* of the other one, when it is called differently there */
+	struct str part[2];		/* the costliest kernel or call of a side */
 	double part_ns[2];
 	double *ns;	/* per run, the base's first: of a mean steady step */
 	double mean[2]; /* of the runs of a side */

@@ -34,6 +34,11 @@ ow_status diff_check_limits(struct comparison *c, const struct diff_options *opt
 enum column_unit diff_unit(const struct comparison *c);
 enum human_unit diff_human_unit(const struct comparison *c);
 
+/* sentence.c: "new is 12.4ms (7.1 %) slower per step; 9.8ms of it is aten::conv2d …" */
+void diff_write_sentence(const struct comparison *c, char *to, size_t size);
+/* What happened to a row. */
+enum diff_change diff_change_of(const struct diff_row *row);
+
 /* frames.c: the rows are frames of a flame graph. Those that are less than `least` of a step are left out. */
 ow_status diff_fill_frames(struct comparison *c, double least);
 

@@ -139,6 +139,7 @@ struct verdict {
 	double base, now, most;
 	struct shift shift;
 	const char *why; /* it is inconclusive */
+	size_t needed;	 /* runs a side to see a change as large as the limit; 0: unknown */
 };
 
 static struct verdict check_limit(struct comparison *c, const struct diff_limit *limit)
@@ -163,6 +164,7 @@ static struct verdict check_limit(struct comparison *c, const struct diff_limit 
 	v.now = stat_mean(values + c->base, c->other);
 	v.most = limit->relative ? limit->amount * v.base : limit->amount;
 	v.shift = stat_means(values, c->base, values + c->base, c->other);
+	v.needed = stat_runs_needed(values, c->base, values + c->base, c->other, v.most);
 	if (!c->comparable)
 		v.gate = GATE_NOT_COMPARABLE;
 	else if (c->base < RUNS_LEAST || c->other < RUNS_LEAST)
@@ -212,7 +214,12 @@ static void put_message(struct buf *to, const struct comparison *c, const struct
 	}
 	if (v->why)
 		buf_printf(to, "%s%s", v->known ? "; inconclusive: " : "inconclusive: ", v->why);
-	else if (v->gate == GATE_NOT_COMPARABLE)
+	if (v->why && v->needed > MIN(c->base, c->other))
+		buf_printf(
+			to,
+			"; to see a change as large as the limit, about %zu runs a side are needed",
+			v->needed);
+	if (!v->why && v->gate == GATE_NOT_COMPARABLE)
 		buf_printf(to, "%snot comparable: %s", v->known ? "; " : "", c->why);
 }
 
@@ -244,6 +251,7 @@ static void put_limit(struct buf *to, const struct comparison *c, const struct d
 	put_number(to, "delta_low", v->known, v->shift.low);
 	put_number(to, "delta_high", v->known, v->shift.high);
 	put_number(to, "allowed", v->known, v->most);
+	put_number(to, "runs_needed", v->needed != 0, (double)v->needed);
 	buf_puts(to, ", \"message\": ");
 	json_quote(to, buf_str(&message));
 	buf_add_char(to, '}');

@@ -131,6 +131,8 @@ static ow_status add_cells(struct diff_rows *d, struct map *map, size_t run, str
 		}
 		if (!row->shapes[side].len)
 			row->shapes[side] = cell->shapes;
+		if (!row->types[side].len)
+			row->types[side] = cell->types;
 		if (cell->part.len && (double)cell->ns / steps > row->part_ns[side]) {
 			row->part_ns[side] = (double)cell->ns / steps;
 			row->part[side] = cell->part;
@@ -235,6 +237,8 @@ static void join(struct diff_rows *d, size_t base, size_t other, const char *by,
 	}
 	if (!to->shapes[1].len)
 		to->shapes[1] = from->shapes[1];
+	if (!to->types[1].len)
+		to->types[1] = from->types[1];
 	if (from->line_number) {
 		to->file = from->file;
 		to->line_number = from->line_number;

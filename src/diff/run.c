@@ -217,29 +217,42 @@ static uint32_t shape_event(const struct reader *r, uint32_t event)
 	return outer ? outer : call;
 }
 
-/* The shapes among the arguments of an operator, as text: "[[8, 3, 224, 224], []]". What cannot be read is unknown. */
-static struct str shapes_of(struct reader *r, uint32_t event)
+/* A member of the arguments of an operator, as text. What cannot be read is unknown. */
+static struct str argument_text(struct reader *r, struct str args, const char *const *names,
+				size_t count)
 {
-	static const char *const names[] = { "Input Dims", "Input dims" };
+	struct json_value found = { 0 };
+
+	for (size_t i = 0; i < count && !found.len; i++)
+		found = json_find(args, names[i]);
+	if (!found.len || !utf8_valid(json_text(found)))
+		return STR("");
+	return arena_str(&r->run->arena, str_first(json_text(found), MIN(found.len, SHAPES_MAX)));
+}
+
+/* Shapes and types of the arguments of an operator: "[[8, 3, 224, 224], []]", "["float", ""]". */
+static void read_arguments(struct reader *r, uint32_t event, struct diff_cell *cell)
+{
+	static const char *const shapes[] = { "Input Dims", "Input dims" }, *const types[] = {
+		"Input type"
+	};
 	const struct model *m = r->m;
 	uint32_t source = m->track.source[m->event.track[event].v].v;
 	uint32_t size = COLUMN_GET(m->event.args_size, event);
-	struct json_value found = { 0 };
 	struct ow_error ignored = { 0 };
 	char *text;
 
 	if (!event || !size || size > ARGS_MAX || source >= m->input_cap || !m->inputs[source])
-		return STR("");
+		return;
 	text = arena_push(&r->scratch, size + 16u);
 	if (!text || input_read_at(m->inputs[source], COLUMN_GET(m->event.args_offset, event), text,
 				   size, &ignored) != OW_OK)
-		return STR("");
+		return;
 	memset(text + size, 0, 16);
-	for (size_t i = 0; i < ARRAY_COUNT(names) && !found.len && text[0] == '{'; i++)
-		found = json_find(str_make(text, size), names[i]);
-	if (!found.len || !utf8_valid(json_text(found)))
-		return STR("");
-	return arena_str(&r->run->arena, str_first(json_text(found), MIN(found.len, SHAPES_MAX)));
+	if (text[0] != '{')
+		return;
+	cell->shapes = argument_text(r, str_make(text, size), shapes, ARRAY_COUNT(shapes));
+	cell->types = argument_text(r, str_make(text, size), types, ARRAY_COUNT(types));
 }
 
 static ow_status new_cell(struct reader *r, const struct cell_key *key, uint32_t event,
@@ -262,7 +275,7 @@ static ow_status new_cell(struct reader *r, const struct cell_key *key, uint32_t
 		cell.line_number = r->m->frame.line[key->frame];
 	}
 	cell.line = arena_str(&run->arena, str_from(line));
-	cell.shapes = shapes_of(r, shape_event(r, event));
+	read_arguments(r, shape_event(r, event), &cell);
 	if (!vec_reserve(r->mem, r->keys, r->key_cap, run->cell_count + 1) ||
 	    !vec_push(r->mem, run->cells, run->cell_count, run->cell_cap, cell))
 		return error_no_memory(r->err);

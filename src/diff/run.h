@@ -21,9 +21,10 @@ struct diff_cell {
 	struct str line;     /* of the user's code; empty when unknown */
 	struct str file;     /* of that line, whole */
 	int32_t line_number; /* in it; 0: unknown */
-	struct str shapes;   /* of its operator's arguments, the first time; empty when unknown */
-	int64_t ns;	     /* of all steps that are used */
-	int64_t count;	     /* how often something of it began in them */
+	struct str shapes,
+		types; /* of its operator's arguments, the first time; empty when unknown */
+	int64_t ns;    /* of all steps that are used */
+	int64_t count; /* how often something of it began in them */
 };
 
 /* A frame of the call stacks of a profile of samples. */

@@ -1,0 +1,151 @@
+/*
+ * sentence.c: the first line of a comparison (diff_int.h): by how much the new runs differ, the cell with the largest part of that, its line, and what
+ * happened to it: another precision, other shapes, another kernel, more calls. Called by diff.c.
+ */
+#include "diff/diff_int.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#define WORTH 0.2      /* of the difference: a smaller part is not named */
+#define NAME_BYTES 80u /* of names */
+#define SHAPE_BYTES 60u
+
+struct line {
+	char *to;
+	size_t size, len;
+};
+
+static void put(struct line *line, const char *format, ...) OW_PRINTF(2, 3);
+
+static void put(struct line *line, const char *format, ...)
+{
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(line->to + line->len, line->size - line->len, format, args);
+	va_end(args);
+	if (len > 0)
+		line->len = MIN(line->len + (size_t)len, line->size - 1);
+}
+
+/* No more than some bytes, and no half character. */
+static struct str some(struct str text, size_t most)
+{
+	if (text.len <= most)
+		return text;
+	while (most && ((unsigned char)text.ptr[most] & 0xc0) == 0x80)
+		most--;
+	return str_first(text, most);
+}
+
+static double change_ns(const struct diff_row *row)
+{
+	return row->mean[1] - row->mean[0];
+}
+
+static const struct diff_row *largest(const struct comparison *c)
+{
+	const struct diff_row *first = NULL;
+
+	for (size_t i = 0; i < c->rows.count; i++) {
+		const struct diff_row *row = &c->rows.items[i];
+
+		if (!row->merged && (!first || fabs(change_ns(row)) > fabs(change_ns(first))))
+			first = row;
+	}
+	return first;
+}
+
+/* The precision of the first argument that has one, of a list such as ["c10::Half", "float"]; NULL when unknown. */
+static const char *precision(struct str types)
+{
+	static const struct {
+		const char *type, *name;
+	} known[] = { { "double", "fp64" }, { "float", "fp32" },	 { "c10::Half", "fp16" },
+		      { "Half", "fp16" },   { "c10::BFloat16", "bf16" }, { "BFloat16", "bf16" } };
+	struct str word;
+
+	while (str_split(&types, '"', &word)) {
+		if (str_has(word, STR("Float8")))
+			return "fp8";
+		for (size_t i = 0; i < ARRAY_COUNT(known); i++)
+			if (str_eq(word, str_from(known[i].type)))
+				return known[i].name;
+	}
+	return NULL;
+}
+
+/* ", which now runs in fp32 instead of fp16" */
+static void put_reason(struct line *line, const struct diff_row *row)
+{
+	const char *before = precision(row->types[0]), *now = precision(row->types[1]);
+	enum diff_change change = diff_change_of(row);
+
+	if (change == CHANGE_NEW || change == CHANGE_GONE)
+		put(line, ", which is %s", change == CHANGE_NEW ? "new" : "gone");
+	else if (before && now && strcmp(before, now) != 0)
+		put(line, ", which now runs in %s instead of %s", now, before);
+	else if (row->shapes[0].len && row->shapes[1].len &&
+		 !str_eq(row->shapes[0], row->shapes[1]))
+		put(line, ", whose shapes are now %.*s instead of %.*s",
+		    STR_ARG(some(row->shapes[1], SHAPE_BYTES)),
+		    STR_ARG(some(row->shapes[0], SHAPE_BYTES)));
+	else if (change == CHANGE_COUNT)
+		put(line, ", which now runs %.4g times instead of %.4g", row->count[1],
+		    row->count[0]);
+	else if (row->new_op.len)
+		put(line, ", which is now %.*s", STR_ARG(some(row->new_op, NAME_BYTES)));
+	else if (row->part[0].len && row->part[1].len && !str_eq(row->part[0], row->part[1]))
+		put(line, ", which now runs %.*s", STR_ARG(some(row->part[1], NAME_BYTES)));
+}
+
+static void put_difference(struct line *line, const struct comparison *c)
+{
+	const struct diff_run *run = &c->runs[0];
+	const char *what = run->known ? "per step" : "in all";
+	char delta[HUMAN_SIZE], share[32] = "";
+
+	human_int(delta, llabs(c->delta_ns), diff_human_unit(c), false);
+	if (c->step_ns[0])
+		snprintf(share, sizeof(share), " (%.1f %%)",
+			 100.0 * (double)llabs(c->delta_ns) / (double)c->step_ns[0]);
+	if (!c->delta_ns)
+		put(line, "both have the same %s %s", diff_unit(c) == UNIT_NS ? "time" : "sum",
+		    what);
+	else if (diff_unit(c) != UNIT_NS)
+		put(line, "new has %s %s%.*s%s %s", delta,
+		    str_eq(run->unit, STR("samples")) && !str_eq(run->metric, STR("samples"))
+			    ? "samples of "
+			    : "",
+		    STR_ARG(some(run->metric, NAME_BYTES)), share,
+		    c->delta_ns > 0 ? "more" : "less");
+	else
+		put(line, "new is %s%s %s %s", delta, share, c->delta_ns > 0 ? "slower" : "faster",
+		    what);
+}
+
+void diff_write_sentence(const struct comparison *c, char *to, size_t size)
+{
+	const struct diff_row *row = largest(c);
+	struct line line = { to, size, 0 };
+	char part[HUMAN_SIZE];
+	double own;
+
+	put_difference(&line, c);
+	if (!row || !c->delta_ns || fabs(change_ns(row)) < WORTH * (double)llabs(c->delta_ns))
+		return;
+	own = change_ns(row);
+	human_int(part, llround(fabs(own)), diff_human_unit(c), false);
+	/* A part that is larger than the whole is not a part of it: others became shorter. */
+	if ((own > 0) == (c->delta_ns > 0) && fabs(own) <= (double)llabs(c->delta_ns) + 0.5)
+		put(&line, "; %s %s ", part, diff_unit(c) == UNIT_NS ? "of it is" : "of them in");
+	else
+		put(&line, "; %s %s in ", part, own > 0 ? "more" : "less");
+	put(&line, "%.*s (%s)", STR_ARG(some(row->op, NAME_BYTES)), phase_class_names[row->class]);
+	if (row->line.len)
+		put(&line, " in %.*s", STR_ARG(some(row->line, NAME_BYTES)));
+	put_reason(&line, row);
+}
