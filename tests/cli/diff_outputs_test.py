@@ -125,6 +125,7 @@ class Outputs(unittest.TestCase):
             self.assertIn(result["level"], ("none", "note", "warning", "error"))
             self.assertTrue(result["message"]["text"])
             levels.append((result["ruleId"], result["level"]))
+            self.assertEqual(len(result["locations"]), 1)  # without one, code scanning pages do not show it
             for location in result.get("locations", []):
                 physical = location["physicalLocation"]
                 uri = urllib.parse.urlsplit(physical["artifactLocation"]["uri"])

@@ -73,18 +73,8 @@ static void begin_result(struct writer *w, bool *any, const char *rule, int inde
 	writer_char(w, '}');
 }
 
-static void put_limit(struct writer *w, bool *any, const struct diff_out_limit *limit)
+static void put_location(struct writer *w, const struct diff_out_line *line)
 {
-	if (str_eq(limit->gate, STR("within")))
-		return;
-	begin_result(w, any, "limit", 0, str_eq(limit->gate, STR("beyond")) ? "error" : "warning",
-		     limit->text, limit->message);
-	writer_char(w, '}');
-}
-
-static void put_line(struct writer *w, bool *any, const struct diff_out_line *line, bool beyond)
-{
-	begin_result(w, any, "slower-line", 1, beyond ? "warning" : "note", line->message, STR(""));
 	writer_puts(w, ", \"locations\": [{\"physicalLocation\": {\"artifactLocation\": "
 		       "{\"uri\": ");
 	put_uri(w, line->file);
@@ -92,7 +82,27 @@ static void put_line(struct writer *w, bool *any, const struct diff_out_line *li
 	if (line->line_number > 0)
 		writer_printf(w, ", \"region\": {\"startLine\": %lld}",
 			      (long long)line->line_number);
-	writer_puts(w, "}}]}");
+	writer_puts(w, "}}]");
+}
+
+/* Code scanning pages show results that have a location only: a limit is shown at the line that takes the most longer. */
+static void put_limit(struct writer *w, bool *any, const struct diff_out *d,
+		      const struct diff_out_limit *limit)
+{
+	if (str_eq(limit->gate, STR("within")))
+		return;
+	begin_result(w, any, "limit", 0, str_eq(limit->gate, STR("beyond")) ? "error" : "warning",
+		     limit->text, limit->message);
+	if (d->line_count)
+		put_location(w, &d->lines[0]);
+	writer_char(w, '}');
+}
+
+static void put_line(struct writer *w, bool *any, const struct diff_out_line *line, bool beyond)
+{
+	begin_result(w, any, "slower-line", 1, beyond ? "warning" : "note", line->message, STR(""));
+	put_location(w, line);
+	writer_char(w, '}');
 }
 
 static void put_log(struct writer *w, const struct diff_out *d)
@@ -108,7 +118,7 @@ static void put_log(struct writer *w, const struct diff_out *d)
 	put_rules(w);
 	writer_puts(w, "}},\n    \"results\": [");
 	for (size_t i = 0; i < d->limit_count; i++)
-		put_limit(w, &any, &d->limits[i]);
+		put_limit(w, &any, d, &d->limits[i]);
 	for (size_t i = 0; i < d->line_count; i++)
 		put_line(w, &any, &d->lines[i], diff_out_is_beyond(d));
 	writer_puts(w, any ? "\n    ],\n" : "],\n");
