@@ -152,8 +152,8 @@ static ow_status heaps_find_spans(struct heaps *h)
 {
 	const struct model *m = h->m;
 
-	h->spans = ARENA_ARRAY(&h->arena, struct heap_span,
-			       (size_t)m->window.count + m->step.count);
+	h->spans =
+		ARENA_ARRAY(&h->arena, struct heap_span, (size_t)m->window.count + m->step.count);
 	if (!h->spans)
 		return error_no_memory(h->err);
 	add_windows(h);
