@@ -317,7 +317,7 @@ static void test_shown(void **state)
 	ow_result_show(result, 0, ow_result_find(result, "xprof_step_ps"), text, 32);
 	assert_string_equal(text, "-");
 	ow_result_show(result, 0, ow_result_find(result, "input_ns"), text, 32);
-	assert_string_equal(text, "84.8ms");
+	assert_string_equal(text, "85.2ms");
 	assert_int_equal(ow_result_show(result, 0, ow_result_find(result, "duration_ns"), text, 3),
 			 5);
 	assert_string_equal(text, "10");
