@@ -405,7 +405,7 @@ await check("files that cannot be opened, and a damaged one", async () => {
 await check("the list says which pages are empty, and they say why", async () => {
   const folded = path.join(scratch, "main.folded");
   writeFileSync(folded, "main 1\n");
-  for (const [files, known, learned] of [[[folded], ["compare", "memory", "ranks", "timeline"], ["code", "graph", "input", "roofline"]], [[sample], ["compare", "ranks"], ["input"]]]) {
+  for (const [files, known, learned] of [[[folded], ["compare", "memory", "ranks", "timeline"], ["code", "graph", "input", "roofline"]], [[sample], ["compare", "ranks"], []]]) {
     const other = await serve(files);
     const tab = await open(browser, other);
     await settle(tab);

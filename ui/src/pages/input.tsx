@@ -15,7 +15,7 @@ export function InputPage() {
   const slow = rows.find((row) => row.bottleneck === true);
   return (
     <div class="page">
-      {slow && <section class="verdict"><p>The slowest stage is {String(slow.stage)}: {format.time(Number(slow.self_ns))} of own time in {format.plural(Number(slow.runs), "run")}{slow.source_line ? ` (${format.baseName(String(slow.source_line))})` : ""}.</p></section>}
+      {slow && <section class="verdict"><p>The slowest stage is {String(slow.stage)}: {Number(slow.self_ns) > 0 ? `${format.time(Number(slow.self_ns))} of own time` : `${format.time(Number(slow.total_ns))}, with what runs inside it,`} in {format.plural(Number(slow.runs), "run")}{slow.source_line ? ` (${format.baseName(String(slow.source_line))})` : ""}.</p></section>}
       <View view="pipeline" title="Stages" shown={["stage", "kind", "category", "runs", "total_ns", "self_ns", "percent", "threads", "busy_ns", "per_run_ns", "bottleneck", "source_line"]} titles={{ self_ns: "own time", percent: "share", busy_ns: "threads busy", per_run_ns: "each run" }} bar="self_ns" height={24} empty="" onOpen={(row) => go({ page: "timeline", params: { q: String(row.stage).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") } })} />
     </div>
   );
