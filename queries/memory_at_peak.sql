@@ -5,6 +5,7 @@
 -- param grouping text 'op': op, scope, line or purpose
 -- param device text '': only devices whose name has this in it
 -- needs: memory_peak_view | the files have no history of allocations
+-- none: the files do not say which op holds the memory; try --grouping purpose, scope or line
 -- instead: memory_peak | op_step WHERE peak_bytes > 0
 SELECT run, device, allocator, rank, name, bytes / 1e6 AS mb, percent, blocks
 FROM memory_peak_view

@@ -4,6 +4,7 @@
 -- param limit int 40: rows
 -- param only_run text '': only this run
 -- needs: job_collective WHERE meeting IS NOT NULL | the files have no collectives that two ranks share
+-- none: no collective has a known size, a known duration and all its ranks in the files
 -- instead: nccl_bandwidth | job_collective
 SELECT run, kind, bytes, count(*) AS times, avg(fastest) / 1e3 AS mean_us,
 	sum(bytes * CASE WHEN kind = 'all-reduce' THEN 2.0 * (members - 1) / members

@@ -55,7 +55,8 @@ struct query {
 	size_t param_count;
 	const struct query_need *needs;
 	size_t need_count;
-	const char *none; /* why it has no rows although all tables that it needs have some; or NULL */
+	const char
+		*none; /* why it has no rows although all tables that it needs have some; or NULL */
 	size_t least_runs;
 };
 
