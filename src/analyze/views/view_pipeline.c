@@ -59,6 +59,14 @@ static void find_iterators(struct pipeline *p)
 		p->stages[op].iterator = str_starts(model_str(m, m->op.name[op]), STR("Iterator/"));
 }
 
+/* Ops of TensorFlow's executor run side by side on one track and never inside each other: all of their time is their own. */
+static int64_t own_time(const struct model *m, uint32_t event)
+{
+	if (m->track.kind[m->event.track[event].v] == TRACK_DEVICE)
+		return MAX(m->event.dur_ns[event], 0);
+	return MAX(COLUMN_GET(m->event.self_ns, event), 0);
+}
+
 static void add_stage(struct pipeline *p, uint32_t event, enum stage_kind kind)
 {
 	const struct model *m = p->m;
@@ -67,7 +75,7 @@ static void add_stage(struct pipeline *p, uint32_t event, enum stage_kind kind)
 
 	s->runs++;
 	s->total_ns = span_add(s->total_ns, MAX(m->event.dur_ns[event], 0));
-	s->self_ns = span_add(s->self_ns, MAX(COLUMN_GET(m->event.self_ns, event), 0));
+	s->self_ns = span_add(s->self_ns, own_time(m, event));
 	if (s->last_track != track)
 		s->threads++;
 	s->last_track = track;
@@ -88,6 +96,21 @@ static bool wanted(const struct pipeline *p, uint32_t event)
 	return m->event.op[event].v && event_is_slice(m, event) &&
 	       filter_step(p->filter, m->event.step[event]) && start >= p->filter->from_ns &&
 	       start < p->filter->to_ns;
+}
+
+/* Ops of the input that take what a queue or an iterator has ready. The others read and decode themselves. */
+static bool takes_ready(const struct model *m, uint32_t event)
+{
+	struct str type = model_str(m, m->op.type[m->event.op[event].v]);
+
+	return str_starts(type, STR("QueueDequeue")) || str_starts(type, STR("IteratorGetNext"));
+}
+
+static void read_executor(struct pipeline *p, uint32_t first, uint32_t last)
+{
+	for (uint32_t e = first; e < last; e++)
+		if (wanted(p, e) && COLUMN_GET(p->m->event.phase, e) == PHASE_INPUT)
+			add_stage(p, e, takes_ready(p->m, e) ? STAGE_WAIT : STAGE_WORK);
 }
 
 static bool read_track(struct pipeline *p, uint32_t first, uint32_t last)
@@ -126,8 +149,11 @@ static bool read_tracks(struct pipeline *p)
 	for (uint32_t e = 1; e < m->event.count; e = last) {
 		for (last = e + 1; last < m->event.count && track[last].v == track[e].v; last++)
 			;
-		if (track_work(m, track[e]) == WORK_HOST && filter_track(p->filter, m, track[e]) &&
-		    !read_track(p, e, last))
+		if (track_work(m, track[e]) != WORK_HOST || !filter_track(p->filter, m, track[e]))
+			continue;
+		if (m->track.kind[track[e].v] == TRACK_DEVICE)
+			read_executor(p, e, last);
+		else if (!read_track(p, e, last))
 			return false;
 	}
 	return true;

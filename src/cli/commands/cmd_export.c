@@ -31,8 +31,8 @@ static void print_summary(const struct args *args, const char *dir,
 	const struct export_args *own = args->own;
 
 	if (strcmp(args->output.sink, "json") == 0) {
-		printf("{\"tables\":%" PRIu64 ",\"files\":%" PRIu64 ",\"rows\":%" PRIu64
-		       ",\"bytes\":%" PRIu64 "}\n",
+		printf("{\"schema_version\":1,\"tables\":%" PRIu64 ",\"files\":%" PRIu64
+		       ",\"rows\":%" PRIu64 ",\"bytes\":%" PRIu64 "}\n",
 		       s->tables, s->files, s->rows, s->bytes);
 		return;
 	}

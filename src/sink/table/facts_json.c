@@ -341,7 +341,7 @@ static void write_all(struct facts *f)
 {
 	const struct model *m = f->m;
 
-	writer_puts(&f->w, "{\n  \"sources\": [");
+	writer_puts(&f->w, "{\n  \"schema_version\": 1,\n  \"sources\": [");
 	for (uint32_t source = 1; source < m->source.count; source++)
 		write_source(f, source);
 	writer_puts(&f->w, m->source.count > 1 ? "\n  ]" : "]");

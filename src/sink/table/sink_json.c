@@ -91,6 +91,19 @@ static ow_status put_rows(struct json *j, bool any, struct ow_error *err)
 	return OW_OK;
 }
 
+/* Every document says which version of its keys it has; answers with keys of their own bring their version along. */
+static void put_extras(struct buf *to, const struct table *t)
+{
+	bool versioned = false;
+
+	for (size_t i = 0; i < t->extra_count; i++) {
+		buf_printf(to, ",\n\"%s\": %s", t->extras[i].name, t->extras[i].json);
+		versioned |= strcmp(t->extras[i].name, "schema_version") == 0;
+	}
+	if (!versioned)
+		buf_puts(to, ",\n\"schema_version\": 1");
+}
+
 static ow_status put_document(struct json *j, const struct sink_options *options,
 			      struct ow_error *err)
 {
@@ -110,8 +123,7 @@ static ow_status put_document(struct json *j, const struct sink_options *options
 	if (options->continues)
 		return OW_OK;
 	buf_puts(to, j->t->row_count || any ? "\n]" : "]");
-	for (size_t i = 0; i < j->t->extra_count; i++)
-		buf_printf(to, ",\n\"%s\": %s", j->t->extras[i].name, j->t->extras[i].json);
+	put_extras(to, j->t);
 	buf_puts(to, ",\n\"footer\": ");
 	if (j->t->footer)
 		json_quote(to, str_from(j->t->footer));

@@ -44,6 +44,7 @@ static void flat(void **state)
 		     "\"part\": 0.1, \"ran\": true},\n"
 		     "  {\"name\": null, \"micros\": null, \"part\": null, \"ran\": false}\n"
 		     "],\n"
+		     "\"schema_version\": 1,\n"
 		     "\"footer\": \"the end\"}\n");
 	small_starve(&sink_json, r, &(struct sink_options){ 0 });
 	small_hang_up(&sink_json, r, &(struct sink_options){ 0 });
@@ -60,7 +61,8 @@ static void empty(void **state)
 	mem_init(&mem, 0);
 	r = table_new(&mem, "x", NULL);
 	small_expect(&sink_json, r, &(struct sink_options){ 0 },
-		     "{\"view\": \"x\",\n\"columns\": [],\n\"rows\": [],\n\"footer\": null}\n");
+		     "{\"view\": \"x\",\n\"columns\": [],\n\"rows\": [],\n\"schema_version\": "
+		     "1,\n\"footer\": null}\n");
 	table_free(r);
 }
 
@@ -99,6 +101,7 @@ static void tree(void **state)
 		     "  {\"n\": 6, \"children\": [\n"
 		     "   {\"n\": 7}]}\n"
 		     "],\n"
+		     "\"schema_version\": 1,\n"
 		     "\"footer\": null}\n");
 	table_free(r);
 	assert_int_equal(atomic_load(&mem.used), 0);
