@@ -222,10 +222,10 @@ static ow_status report_scopes(struct search *s, const struct tree *tree)
 	}
 	if (!shown)
 		return OW_OK;
-	return report(
-		s, where,
-		STR("these scopes take the most time with all that is in them: the scope view "
-		    "ordered by micros shows where in them"));
+	return report(s, where,
+		      STR("these scopes take the most time, contents included: the scope view, "
+			  "ordered by "
+			  "micros, shows which part of them"));
 }
 
 static ow_status check_scopes(struct search *s)

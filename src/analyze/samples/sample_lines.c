@@ -67,7 +67,6 @@ enum {
 struct sample_line {
 	uint32_t frame; /* one of those that are this line */
 	int64_t self, total;
-	uint32_t seen; /* stack that was counted last */
 };
 
 struct sample_lines {
@@ -107,7 +106,9 @@ static uint32_t line_of(struct sample_lines *l, uint32_t frame)
 	return l->of_frame[frame] = (uint32_t)l->count++;
 }
 
-static bool add_stacks(struct sample_lines *l, const int64_t *self, const uint32_t *own)
+/* As in view_functions.c, but a sample counts as its own line's. */
+static bool add_own_costs(struct sample_lines *l, const int64_t *self, const uint32_t *own,
+			  bool *used)
 {
 	const struct stack_table *s = &l->m->stack;
 
@@ -120,16 +121,27 @@ static bool add_stacks(struct sample_lines *l, const int64_t *self, const uint32
 			return false;
 		l->items[line].self = sum_add(l->items[line].self, self[i]);
 		l->all = sum_add(l->all, self[i]);
-		for (uint32_t at = i; at; at = s->parent[at].v) {
-			line = line_of(l, s->frame[at].v);
-			if (!line)
+		for (uint32_t at = i; at && !used[at]; at = s->parent[at].v) {
+			used[at] = true;
+			if (!line_of(l, s->frame[at].v))
 				return false;
-			if (l->items[line].seen != i)
-				l->items[line].total = sum_add(l->items[line].total, self[i]);
-			l->items[line].seen = i;
 		}
 	}
 	return true;
+}
+
+static bool add_stacks(struct sample_lines *l, const int64_t *self, const uint32_t *own,
+		       struct arena *scratch)
+{
+	bool *used = ARENA_ARRAY(scratch, bool, l->m->stack.count);
+	int64_t *totals;
+
+	if (!used || !add_own_costs(l, self, own, used))
+		return false;
+	totals = samples_totals(l->m, self, used, l->of_frame, MAX(l->count, 1), scratch);
+	for (size_t i = 1; totals && i < l->count; i++)
+		l->items[i].total = totals[i];
+	return totals != NULL;
 }
 
 static int by_self(const void *a, const void *b)
@@ -200,7 +212,7 @@ static ow_status collect_lines(struct sample_lines *l, const struct view_options
 	self = samples_by_stack(&choice, scratch);
 	own = line_own_frames(l->m, scratch);
 	l->of_frame = ARENA_ARRAY(scratch, uint32_t, l->m->frame.count);
-	if (!self || !own || !l->of_frame || !add_stacks(l, self, own))
+	if (!self || !own || !l->of_frame || !add_stacks(l, self, own, scratch))
 		return error_no_memory(err);
 	add_columns(out, choice.shown_as);
 	if (l->count > 1)

@@ -256,3 +256,67 @@ struct str sample_frame_name(const struct model *m, frame_id frame, struct arena
 	snprintf(text, sizeof(text), "[%.*s]", (int)MIN(file.len, 480), file.ptr);
 	return arena_str(arena, str_from(text));
 }
+
+/* ---- totals ---- */
+
+/* The tree of the used stacks, and how often each group is open around the stack that is being walked. */
+struct stack_walk {
+	uint32_t *first, *next; /* child, and next child of the same caller; 0: none */
+	int64_t *sum;		/* of the stack and all below it */
+	uint32_t *open;
+};
+
+static void join_children(const struct stack_table *s, const bool *used, struct stack_walk *w)
+{
+	for (uint32_t i = s->count; i-- > 1;) {
+		uint32_t caller = s->parent[i].v;
+
+		if (!used[i])
+			continue;
+		w->next[i] = w->first[caller];
+		w->first[caller] = i;
+	}
+}
+
+/* A group's total is what its outermost calls cost. */
+static void walk_stacks(const struct stack_table *s, const uint32_t *groups, struct stack_walk *w,
+			int64_t *totals)
+{
+	uint32_t at = 0;
+
+	for (;;) {
+		uint32_t child = w->first[at], caller = s->parent[at].v, group;
+
+		if (child) {
+			w->first[at] = w->next[child];
+			at = child;
+			w->open[groups[s->frame[at].v]]++;
+			continue;
+		}
+		if (!at)
+			return;
+		group = groups[s->frame[at].v];
+		if (--w->open[group] == 0)
+			totals[group] = sum_add(totals[group], w->sum[at]);
+		w->sum[caller] = sum_add(w->sum[caller], w->sum[at]);
+		at = caller;
+	}
+}
+
+int64_t *samples_totals(const struct model *m, const int64_t *self, const bool *used,
+			const uint32_t *groups, size_t count, struct arena *scratch)
+{
+	uint32_t stacks = m->stack.count;
+	struct stack_walk w = { ARENA_ARRAY(scratch, uint32_t, stacks),
+				ARENA_ARRAY(scratch, uint32_t, stacks),
+				ARENA_ARRAY(scratch, int64_t, stacks),
+				ARENA_ARRAY(scratch, uint32_t, count) };
+	int64_t *totals = ARENA_ARRAY(scratch, int64_t, count);
+
+	if (!w.first || !w.next || !w.sum || !w.open || !totals)
+		return NULL;
+	memcpy(w.sum, self, stacks * sizeof(*self));
+	join_children(&m->stack, used, &w);
+	walk_stacks(&m->stack, groups, &w, totals);
+	return totals;
+}

@@ -84,6 +84,12 @@ void samples_set_cost(struct table *out, uint32_t row, uint32_t first, int64_t s
 /* How a unit of the model is shown. */
 enum column_unit sample_unit(struct str unit);
 
+/* Per group of frames (`groups`: frame → group, below `count`): the samples whose stack contains a frame of the group, each once.
+ * `used` are the stacks with samples and their callers; all their frames have a group. One walk, however deep the stacks are.
+ * NULL without memory. */
+int64_t *samples_totals(const struct model *m, const int64_t *self, const bool *used,
+			const uint32_t *groups, size_t count, struct arena *scratch);
+
 /* ---- functions: view_functions.c ---- */
 
 /* A function is known by its name and module. Self: samples in which it is the leaf. Total: samples in which it occurs, once
@@ -92,7 +98,6 @@ struct function {
 	uint32_t frame; /* one of its frames */
 	struct str name;
 	int64_t self, total;
-	uint32_t open; /* calls of it around the stack that is being walked */
 };
 
 struct functions {

@@ -49,13 +49,6 @@ static bool add_without_stack(struct functions *f, int64_t self)
 	return function != 0;
 }
 
-/* The tree of the stacks that have samples, or are callers of such stacks. */
-struct stack_walk {
-	uint32_t *first, *next; /* child, and next child of the same caller; 0: none */
-	int64_t *sum;		/* of the stack and all below it */
-	bool *used;
-};
-
 /* Own costs, and the functions in the order in which stacks name them. A stack whose caller is used ends the way out:
  * all further callers are used, too. */
 static bool add_own_costs(struct functions *f, const int64_t *self, bool *used)
@@ -79,53 +72,17 @@ static bool add_own_costs(struct functions *f, const int64_t *self, bool *used)
 	return true;
 }
 
-/* Walks the tree once, whatever its depth: a function's total is what its outermost calls cost. */
-static void add_totals(struct functions *f, struct stack_walk *w)
-{
-	const struct stack_table *s = &f->m->stack;
-	uint32_t at = 0;
-
-	for (uint32_t i = s->count; i-- > 1;) {
-		uint32_t caller = s->parent[i].v;
-
-		if (!w->used[i])
-			continue;
-		w->next[i] = w->first[caller];
-		w->first[caller] = i;
-	}
-	for (;;) {
-		uint32_t child = w->first[at], caller = s->parent[at].v;
-		struct function *item;
-
-		if (child) {
-			w->first[at] = w->next[child];
-			at = child;
-			f->items[f->of_frame[s->frame[at].v]].open++;
-			continue;
-		}
-		if (!at)
-			return;
-		item = &f->items[f->of_frame[s->frame[at].v]];
-		if (--item->open == 0)
-			item->total = sum_add(item->total, w->sum[at]);
-		w->sum[caller] = sum_add(w->sum[caller], w->sum[at]);
-		at = caller;
-	}
-}
-
 static bool add_stacks(struct functions *f, const int64_t *self)
 {
-	uint32_t count = f->m->stack.count;
-	struct stack_walk w = { ARENA_ARRAY(f->scratch, uint32_t, count),
-				ARENA_ARRAY(f->scratch, uint32_t, count),
-				ARENA_ARRAY(f->scratch, int64_t, count),
-				ARENA_ARRAY(f->scratch, bool, count) };
+	bool *used = ARENA_ARRAY(f->scratch, bool, f->m->stack.count);
+	int64_t *totals;
 
-	if (!w.first || !w.next || !w.sum || !w.used || !add_own_costs(f, self, w.used))
+	if (!used || !add_own_costs(f, self, used))
 		return false;
-	memcpy(w.sum, self, count * sizeof(*self));
-	add_totals(f, &w);
-	return add_without_stack(f, self[0]);
+	totals = samples_totals(f->m, self, used, f->of_frame, f->count, f->scratch);
+	for (size_t i = 1; totals && i < f->count; i++)
+		f->items[i].total = totals[i];
+	return totals && add_without_stack(f, self[0]);
 }
 
 static int by_self(const void *a, const void *b)

@@ -157,6 +157,8 @@ static void deep_recursion(void **state)
 	small_freeze(&t.s);
 	view_text_expect_columns(&t.s, &view_functions, NULL, "name,self,total",
 				 "even|30000|60000\nodd|30000|59999\n");
+	view_text_expect_columns(&t.s, &view_lines, NULL, "name,self,total",
+				 "even|30000|60000\nodd|30000|59999\n");
 	small_close(&t.s);
 }
 

@@ -4,8 +4,8 @@
  * --json or --csv it writes the same views as they are. It computes nothing itself.
  */
 #include "cli/command.h"
-#include "cli/commands/findings.h"
-#include "cli/commands/overview.h"
+#include "cli/text/findings.h"
+#include "cli/text/overview.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * the options and the lines around the table.
  */
 #include "cli/command.h"
-#include "cli/commands/replay_text.h"
+#include "cli/text/replay_text.h"
 #include "cli/words.h"
 
 #define PATH_ROWS 20

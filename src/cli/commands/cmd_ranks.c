@@ -3,7 +3,7 @@
  * belong, then the map of ranks and steps.
  */
 #include "cli/command.h"
-#include "cli/commands/replay_text.h"
+#include "cli/text/replay_text.h"
 #include "cli/runs.h"
 #include "cli/words.h"
 

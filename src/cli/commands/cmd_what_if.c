@@ -3,7 +3,7 @@
  * are known from files by their form. The library predicts; here is the text.
  */
 #include "cli/command.h"
-#include "cli/commands/replay_text.h"
+#include "cli/text/replay_text.h"
 #include "cli/words.h"
 
 static bool is_change(const char *word)

@@ -4,7 +4,7 @@
 #include "cli/commands/diff_show.h"
 
 #include "base/human.h"
-#include "cli/commands/replay_text.h"
+#include "cli/text/replay_text.h"
 
 #define DIFF_ROWS 15
 #define FRAME_LEAST 0.01 /* of a step: less is not printed as text */

@@ -5,7 +5,7 @@
  */
 #include "cli/terminal/show.h"
 
-#include "cli/commands/findings.h"
+#include "cli/text/findings.h"
 #include "cli/command.h"
 
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
  * overview_samples.c: the part of `opwatch FILE…` that shows sampled profiles: how many samples of what, and the functions and lines that cost
  * most. It runs the views metrics, functions and lines, and computes nothing but the base of their shares.
  */
-#include "cli/commands/overview.h"
+#include "cli/text/overview.h"
 #include "cli/words.h"
 
 #include <math.h>

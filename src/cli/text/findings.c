@@ -2,8 +2,8 @@
  * findings.c: what the advice rules found, as paragraphs in the order of what they save; rules that could not check anything come last.
  * `opwatch advise` prints all of it, the overview the first few, and the step after them.
  */
-#include "cli/commands/findings.h"
-#include "cli/commands/replay_text.h"
+#include "cli/text/findings.h"
+#include "cli/text/replay_text.h"
 
 #define WORTH_NAMING 0.001 /* of the step: a smaller lower end is not printed */
 
