@@ -84,6 +84,8 @@ BYTES = {
     "Java Flight Recorder": (b"FLR\0\0\x02\0\x01" + b"\0" * 80, "jfrconv"),
     "Callgrind": (b"# callgrind format\nversion: 1\ncreator: callgrind-3.1\npid: 1\nfn=main\n16 400\n17 3\n" * 9, "perf"),
     "Callgrind ": (b"version: 1\ncreator: callgrind-3.1\npid: 1\nfn=main\n16 400\n17 3\n" * 9, "perf"),
+    "Xdebug": (b"version: 1\ncreator: xdebug 3.0.2 (PHP 7.4.14)\ncmd: /a.php\npart: 1\npositions: line\n\nevents: Time_(10ns)\n\nfn=(1) main\n16 20\n" * 3, "perf"),
+    "--preprocess": (b'{\n  "code": [{"name":"/usr/bin/node","type":"SHARED_LIB"}],\n  "functions": [],\n  "ticks": []}\n', "--cpu-prof"),
     "Massif": (b"desc: --tool=massif\ncmd: ./a\ntime_unit: i\n#---\nsnapshot=0\n", "jemalloc"),
     "stackprof": (b"\x04\x08{\x0d:\x0cversionf\x081.2:\x09modeI:\x09wall\x06:\x06EF:\x0dintervali\x02\xe8\x03", "raw: true"),
     "GHC": (b"\tThu Oct 25 10:51 2018 Time and Allocation Profiling Report  (Final)\n\n\t   bench +RTS -p -RTS\n\n"

@@ -162,6 +162,11 @@ class Rules(unittest.TestCase):
 
     def check_words(self, path, rows):
         text = run(path).decode()
+        said = re.search(rf"^\d+ steps? of ({NUMBER})", text, re.M)
+        if said:
+            steady = [r["duration_ns"] for r in rows if r["in_means"] in (True, None)] or [r["duration_ns"] for r in rows]
+            median = statistics.median(steady) / 1e3
+            self.assertAlmostEqual(amount(said.group(1)), median, delta=0.006 * median, msg="the median of steady steps")
         if not rows:
             self.assertNotRegex(text, r"\d steps? of")
             self.assertNotIn("busy per step", text)
