@@ -198,6 +198,69 @@ static void the_slowest_rank_is_named(void **state)
 	close_watch(&v);
 }
 
+/* Two trainings under one `record`, without ranks: each has its own steps, and each process its own throughput. */
+static void two_trainings_stay_two(void **state)
+{
+	const struct ow_job *job;
+	struct live_writer w;
+	struct watching v;
+
+	(void)state;
+	live_writer_open(&w, path);
+	for (uint32_t p = 1; p <= 2; p++) {
+		live_writer_process(&w, p, 0, NULL);
+		live_writer_thread(&w, p, 100 + p);
+	}
+	live_writer_flush(&w);
+	open_watch(&v);
+	for (uint64_t i = 0; i < 120; i++) {
+		live_writer_step(&w, 1, 1000 + i * 50, 10, 39);
+		if (i % 2)
+			live_writer_step(&w, 2, 1007 + i * 50, 10, 89);
+		live_writer_flush(&w);
+		look(&v);
+	}
+	live_writer_close(&w);
+	job = look(&v);
+	assert_int_equal(job->rank_count, 2);
+	assert_int_equal(job->slowest_rank, -1);
+	assert_int_equal(job->ranks[0].steps, 119);
+	assert_int_equal(job->ranks[0].step_ns, 50000000);
+	assert_true(fabs(job->ranks[0].steps_per_s - 20) < 0.01);
+	assert_int_equal(job->ranks[1].steps, 59);
+	assert_int_equal(job->ranks[1].step_ns, 100000000);
+	assert_true(fabs(job->ranks[1].steps_per_s - 10) < 0.01);
+	assert_true(job->ranks[0].pid > 0 && job->ranks[0].pid != job->ranks[1].pid);
+	close_watch(&v);
+}
+
+/* Long steps are not among the recent ones that phases are of; the parts of operations are of the steps that they ran in. */
+static void parts_are_of_the_same_steps(void **state)
+{
+	const struct ow_job *job;
+	struct live_writer w;
+	struct watching v;
+
+	(void)state;
+	begin(&w, 1);
+	open_watch(&v);
+	for (uint64_t i = 0, t = 1000; i < 40; i++) {
+		uint64_t wait = i % 4 ? 10 : 900;
+
+		live_writer_step(&w, 1, t, wait, 10);
+		t += wait + 11;
+		live_writer_flush(&w);
+		look(&v);
+	}
+	live_writer_close(&w);
+	job = look(&v);
+	assert_true(job->op_count >= 2);
+	for (size_t i = 0; i < job->op_count; i++)
+		assert_true(job->ops[i].share > 0 && job->ops[i].share <= 1);
+	assert_true(job->ops[0].share > 0.9);
+	close_watch(&v);
+}
+
 /* Gradients of four batches per step: a look that sees one optimizer only must not take batches for steps. */
 static void batches_are_no_steps(void **state)
 {
@@ -673,6 +736,8 @@ int main(void)
 		TEST(each_step_is_seen_once),
 		TEST(is_what_the_view_says),
 		TEST(the_slowest_rank_is_named),
+		TEST(two_trainings_stay_two),
+		TEST(parts_are_of_the_same_steps),
 		TEST(batches_are_no_steps),
 		TEST(jobs_without_steps_have_phases),
 		TEST(a_file_that_begins_anew_is_a_new_job),
