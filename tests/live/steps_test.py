@@ -348,6 +348,30 @@ class MarkerTest(Case):
             with self.subTest(python=python, name=name):
                 self.check(self.record(python, self.write("job.py", METHOD), options=["--step-marker", name]))
 
+    def test_python_before_monitoring(self):
+        """Python 3.8 to 3.11: steps begin with the first sampled stack that has the function, and none is missing from then on."""
+        found = [path for path in pythons(8) if path not in pythons(12)]
+        if not found:
+            self.skipTest("no Python 3.8 to 3.11")
+        for python, name in zip((found[0], found[-1]), ("Net.train_step", "train_step")):
+            with self.subTest(python=python, name=name):
+                took = self.record(python, self.write("job.py", METHOD.replace("range(50)", "range(300)")), options=["--step-marker", name])
+                if [row for row in self.rows("notes") if "needs perf_event_open" in row["text"] or "none is free" in row["text"]]:
+                    self.skipTest("no watchpoints here")
+                steps = self.steps()
+                self.assertGreater(len(steps), 20)
+                self.agree(steps, took[-len(steps) - 1:-1])
+                self.note("from one call of %s to the next" % name)
+
+    def test_python_function_that_is_called_too_often(self):
+        found = [path for path in pythons(8) if path not in pythons(12)]
+        if not found:
+            self.skipTest("no Python 3.8 to 3.11")
+        job = METHOD.replace("0.01:", "0.0001:").replace("range(50)", "range(20000)")
+        self.record(found[-1], self.write("job.py", job), options=["--step-marker", "train_step"])
+        if not [row for row in self.rows("notes") if "needs perf_event_open" in row["text"] or "none is free" in row["text"]]:
+            self.note("step marker train_step", "more than 400 times a second")
+
     def test_attach(self):
         found = pythons(12)
         if not found:
