@@ -615,12 +615,10 @@ const struct command cmd_top = {
 		"drawn twice a second: the time of a step and its trend, where the time goes,\n"
 		"processors, waiting for a processor, memory, reading and writing, operations,\n"
 		"and the functions that run now. Without a daemon: all processes of this host.\n"
-		"Keys: up and down select, s and S sort, r reverses, / filters, a shows all "
-		"processes,\n"
-		"t threads, K ends a process after a question, space freezes, w writes the last\n"
-		"minute to a file, f a flame graph, h shows help, q quits. Without a terminal, "
-		"and\n"
-		"with --once or --json, it prints once.\n",
+		"Keys: up and down select, s and S sort, r reverses, / filters, a shows all\n"
+		"processes, t threads, K ends a process after a question, space freezes, w writes\n"
+		"the last minute to a file, f a flame graph, h shows help, q quits. Without a\n"
+		"terminal, and with --once or --json, it prints once.\n",
 	.examples = { "opwatch top x.opw --once", "opwatch top --job train --json" },
 	.own = OPTIONS(options),
 	.own_size = sizeof(struct top_args),
