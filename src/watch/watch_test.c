@@ -261,6 +261,48 @@ static void parts_are_of_the_same_steps(void **state)
 	close_watch(&v);
 }
 
+/* The kernel counts a wait for a processor when it is over, and looks are 40 ms apart: of steps of 200 ms that wait for 180 ms, all of it
+ * counts. The rows are those that the collector writes: none for a look at which nothing has changed, but the last of these. */
+static void long_waits_for_a_processor_are_whole(void **state)
+{
+	uint64_t running = 0, waiting = 0, run = 0, wait = 0;
+	struct live_count row = { .process = 1, .counter = LIVE_SCHEDULED, .calls = 101 };
+	const struct ow_job *job;
+	struct live_writer w;
+	struct watching v;
+	bool written = true;
+
+	(void)state;
+	begin(&w, 1);
+	open_watch(&v);
+	for (uint64_t t = 1000, seen = 0; t < 9000; t += 40) {
+		run = (t - 1000) / 200 * 20 + MIN((t - 1000) % 200, (uint64_t)20);
+		wait = (t - 1000) / 200 * 180;
+		row.ts_ns = (int64_t)(seen * 1000000);
+		row.ns = running * 1000000;
+		row.bytes = waiting * 1000000;
+		if (seen && !written && (run != running || wait != waiting))
+			recording_add_count(&w.recording, &row);
+		written = !seen || run != running || wait != waiting;
+		row.ts_ns = (int64_t)(t * 1000000);
+		row.ns = run * 1000000;
+		row.bytes = wait * 1000000;
+		if (written)
+			recording_add_count(&w.recording, &row);
+		running = run;
+		waiting = wait;
+		seen = t;
+		if ((t - 1000) % 200 == 0 && t < 8800)
+			live_writer_step(&w, 1, t, 10, 189);
+		live_writer_flush(&w);
+	}
+	live_writer_close(&w);
+	job = look(&v);
+	assert_int_equal(job->step_ns, 200000000);
+	assert_true(phase(job, "run_queue") > 174000000 && phase(job, "run_queue") < 182000000);
+	close_watch(&v);
+}
+
 /* Gradients of four batches per step: a look that sees one optimizer only must not take batches for steps. */
 static void batches_are_no_steps(void **state)
 {
@@ -737,6 +779,7 @@ int main(void)
 		TEST(is_what_the_view_says),
 		TEST(the_slowest_rank_is_named),
 		TEST(two_trainings_stay_two),
+		TEST(long_waits_for_a_processor_are_whole),
 		TEST(parts_are_of_the_same_steps),
 		TEST(batches_are_no_steps),
 		TEST(jobs_without_steps_have_phases),
