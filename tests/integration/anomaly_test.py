@@ -18,7 +18,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from record_jobs_test import BIN, LIBRARY, PYTHON, environment, has  # pylint: disable=wrong-import-position
-from support.patience import until  # pylint: disable=wrong-import-position
+from support.patience import run_first, until  # pylint: disable=wrong-import-position
 
 # Tells each step; what it does next is in a file: fast, input, compute, stall or end.
 JOB = """
@@ -156,7 +156,7 @@ class Attention(unittest.TestCase):
         self.check_saved(self.file("slow"), "input_ns")
 
     def test_attach(self):
-        job = self.start(PYTHON, self.script)
+        job = self.start(PYTHON, self.script, preexec_fn=run_first)  # on a busy machine more computing is first of all more waiting for a processor
         self.go_on(1)
         p = self.start(BIN, "attach", str(job.pid), "-o", "job.opw", *OPTIONS)
         self.wait(lambda: p.poll() is not None or os.path.exists(self.dir + "/job.opw"), "nothing is recorded")

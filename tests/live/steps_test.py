@@ -16,6 +16,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests"))
 from support import ports  # noqa: E402 pylint: disable=wrong-import-position
+from support.patience import run_first  # noqa: E402 pylint: disable=wrong-import-position
 
 BIN = os.environ["OPWATCH_BIN"]
 PYTHON = "/usr/bin/python3"
@@ -273,12 +274,6 @@ def is_regular(took, spread):
     """Whether the job's own times are well within what the rules ask for (docs/formats/live.md): a busy machine may stretch too many of them."""
     usual = statistics.median(took)
     return sum(abs(t - usual) < spread * usual for t in took) >= 0.85 * len(took)
-
-
-def run_first():
-    """Before other programs of the machine, where that is allowed: then the steps are as regular as the job makes them."""
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
 class RepeatsTest(Case):
