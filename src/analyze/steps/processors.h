@@ -24,7 +24,7 @@ ow_status processors_find(const struct model *m, struct arena *arena, struct pro
 			  struct ow_error *err);
 
 /*
- * Divides the time of a step [from, to) anew. The wait for a processor is taken from the time without recorded calls first,
+ * Divides the time of a step [from, to) again. The wait for a processor is taken from the time without recorded calls first,
  * then from what the host does, in proportion and as far as it did not run, then from other calls: where the wait was is not known.
  * What the thread ran beyond its recorded calls is host code.
  */
