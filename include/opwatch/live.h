@@ -34,11 +34,13 @@ OW_API const char *ow_phase_name(size_t index);
 
 /* One rank of a job. */
 struct ow_job_rank {
-	int32_t rank; /* -1 = none */
+	int32_t rank; /* -1 = none: a process that takes steps by itself */
+	int64_t pid;  /* of the process that takes the steps; 0 = unknown */
 	uint64_t steps;
 	int64_t step_ns, last_ns; /* median of recent steps; the last step */
 	int64_t own_ns; /* of that, without waiting for other ranks; shows the slowest rank */
 	int64_t phase_ns[OW_PHASES]; /* mean of recent steps */
+	double steps_per_s;	     /* in the last ten seconds; negative = no steps */
 };
 
 /* One op of a job. */
@@ -46,7 +48,7 @@ struct ow_job_op {
 	const char *name;
 	int64_t self_ns; /* per step; per second if there are no steps */
 	double runs;	 /* per step; per second if there are no steps */
-	double share;	 /* part of the step, 0 to 1 */
+	double share; /* part of the time of these steps; work of several threads may be above 1 */
 };
 
 typedef enum {
@@ -158,6 +160,16 @@ struct ow_function {
 	double cpu;	   /* of own: on a processor */
 };
 
+/* One thread of a process. */
+struct ow_thread {
+	size_t size;
+	int64_t tid;
+	const char *name; /* as the kernel keeps it */
+	char state;	  /* as of a process; X = it has ended in the last seconds */
+	double cpu;	  /* part of the time on a processor */
+	double wait;	  /* part of the time that it waited for a processor */
+};
+
 /* Creates an empty list. The caller frees *processes. */
 OW_API OW_MUST_CHECK ow_status ow_processes_new(ow_processes **processes, struct ow_error *err);
 OW_API void ow_processes_free(ow_processes *processes);
@@ -179,12 +191,18 @@ OW_API void ow_processes_host(const ow_processes *processes, struct ow_host *hos
  * functions of others. count 0 = stop. */
 OW_API OW_MUST_CHECK ow_status ow_processes_sample(ow_processes *processes, const int64_t *pids,
 						   size_t count, struct ow_error *err);
-/* Reads the sampled functions; returns how many there are, the costliest first. *why becomes a sentence about what could not be
+/* Reads the sampled functions; returns how many there are, those first that were on a processor most. *why becomes a sentence about what could not be
  * sampled, or "". */
 OW_API size_t ow_processes_functions(ow_processes *processes, const char **why);
 /* Fills *function; the caller sets function->size. Returns false after the last. */
 OW_API bool ow_processes_function(const ow_processes *processes, size_t index,
 				  struct ow_function *function);
+/* Reads the threads of a process; returns how many there are, the busiest first, those that have ended last. Rates are known from
+ * the second call for the same process on. */
+OW_API size_t ow_processes_threads(ow_processes *processes, int64_t pid);
+/* Fills *thread; the caller sets thread->size. Returns false after the last. Pointers are valid until the next reading. */
+OW_API bool ow_processes_thread(const ow_processes *processes, size_t index,
+				struct ow_thread *thread);
 /* Sends a signal to a process that began at `start` (struct ow_process), never to another that has its pid now. */
 OW_API OW_MUST_CHECK ow_status ow_process_signal(int64_t pid, uint64_t start, int number,
 						 struct ow_error *err);

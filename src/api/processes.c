@@ -2,7 +2,9 @@
 #include "api/api_int.h"
 #include "opwatch/live.h"
 
+#include "base/clock.h"
 #include "live/proc/process_table.h"
+#include "live/proc/thread_table.h"
 #include "live/record/live_functions.h"
 
 #include <errno.h>
@@ -16,6 +18,7 @@ struct ow_processes {
 	struct mem mem;
 	struct process_table table;
 	struct pid_list pids;
+	struct thread_table threads;
 	struct live_functions *sampler;
 	struct live_function functions[FUNCTIONS_MAX];
 	size_t function_count;
@@ -36,6 +39,7 @@ ow_status ow_processes_new(ow_processes **processes, struct ow_error *err)
 	mem_init(&made->mem, 0);
 	process_table_init(&made->table, &made->mem);
 	made->pids.mem = &made->mem;
+	thread_table_init(&made->threads, &made->mem);
 	return OW_OK;
 }
 
@@ -46,6 +50,7 @@ void ow_processes_free(ow_processes *p)
 	live_functions_stop(p->sampler);
 	process_table_release(&p->table);
 	pid_list_release(&p->pids);
+	thread_table_release(&p->threads);
 	mem_free(&p->mem, p->histories, p->history_cap * sizeof(*p->histories));
 	free(p);
 }
@@ -225,6 +230,33 @@ bool ow_processes_function(const ow_processes *p, size_t index, struct ow_functi
 	if (index >= p->function_count)
 		return false;
 	SIZED_OUT(function, &full);
+	return true;
+}
+
+/* ---- threads ---- */
+
+size_t ow_processes_threads(ow_processes *p, int64_t pid)
+{
+	if (pid <= 0 || pid > INT32_MAX || !thread_table_turn(&p->threads, (pid_t)pid, steady_ns()))
+		return 0;
+	return p->threads.count;
+}
+
+bool ow_processes_thread(const ow_processes *p, size_t index, struct ow_thread *thread)
+{
+	const struct thread_row *row;
+
+	if (index >= p->threads.count)
+		return false;
+	row = &p->threads.rows[index];
+	const struct ow_thread full = { .size = sizeof(full),
+					.tid = row->tid,
+					.name = row->name,
+					.state = row->state,
+					.cpu = row->cpu,
+					.wait = row->wait };
+
+	SIZED_OUT(thread, &full);
 	return true;
 }
 

@@ -264,14 +264,16 @@ static void tell_why(struct anomaly_watch *a, const char *kind, struct buf *why)
 
 /* ---- slower ---- */
 
-static struct anomaly_rank *state_of(struct anomaly_watch *a, int32_t rank)
+static struct anomaly_rank *state_of(struct anomaly_watch *a, const struct watch_rank *r)
 {
+	uint32_t pid = r->rank < 0 ? r->pid : 0;
+
 	for (size_t i = 0; i < a->rank_count; i++)
-		if (a->ranks[i].rank == rank)
+		if (a->ranks[i].rank == r->rank && a->ranks[i].pid == pid)
 			return &a->ranks[i];
 	if (!vec_reserve(a->mem, a->ranks, a->rank_cap, a->rank_count + 1))
 		return NULL;
-	a->ranks[a->rank_count] = (struct anomaly_rank){ .rank = rank };
+	a->ranks[a->rank_count] = (struct anomaly_rank){ .rank = r->rank, .pid = pid };
 	step_change_init(&a->ranks[a->rank_count].change, a->options.slowdown);
 	return &a->ranks[a->rank_count++];
 }
@@ -307,7 +309,7 @@ static ow_status look_for_change(struct anomaly_watch *a, struct ow_error *err)
 
 	for (size_t i = 0; i < f->rank_count; i++) {
 		const struct watch_rank *r = f->ranks[i];
-		struct anomaly_rank *state = state_of(a, r->rank);
+		struct anomaly_rank *state = state_of(a, r);
 
 		if (!state)
 			return error_no_memory(err);
@@ -367,7 +369,7 @@ static ow_status explain_hang(const struct anomaly_why *why, struct buf *text,
 	const char *conclusion, *sentence;
 
 	*answer = NULL;
-	if (why->file->rank_count < 2)
+	if (why->file->rank_count < 2 || why->file->ranks[0]->rank < 0)
 		return OW_OK;
 	OW_TRY(anomaly_hang(why, answer, err));
 	conclusion = *answer ? table_extra(*answer, "conclusion") : NULL;

@@ -50,6 +50,7 @@ struct anomaly_options {
 /* A rank whose steps are compared. */
 struct anomaly_rank {
 	int32_t rank;
+	uint32_t pid; /* where it has no rank */
 	uint64_t fed; /* steps of it that were seen */
 	struct step_change change;
 };

@@ -251,6 +251,15 @@ static void add_phases(struct buf *to, const struct side *before, const struct s
 		add_load(to);
 }
 
+/* "on rank 3 ", or "in process 4711 " where there are no ranks. */
+static void add_where(struct buf *to, const struct watch_rank *r)
+{
+	if (r->rank >= 0)
+		buf_printf(to, "on rank %d ", (int)r->rank);
+	else if (r->pid)
+		buf_printf(to, "in process %u ", r->pid);
+}
+
 ow_status anomaly_explain_change(const struct anomaly_why *given, struct buf *to,
 				 struct ow_error *err)
 {
@@ -276,7 +285,7 @@ ow_status anomaly_explain_change(const struct anomaly_why *given, struct buf *to
 		return OW_OK;
 	}
 	if (why.file->rank_count > 1)
-		buf_printf(to, "on rank %d ", (int)why.rank->rank);
+		add_where(to, why.rank);
 	add_phases(to, &before, &after, growth, &main_class);
 	OW_TRY(ops_of(&why, &before, &ops_before, err));
 	OW_TRY(ops_of(&why, &after, &ops_after, err));
@@ -339,6 +348,8 @@ static const struct watch_rank *rank_behind(const struct anomaly_why *why)
 	for (size_t i = 0; i < why->file->rank_count; i++) {
 		const struct watch_rank *r = why->file->ranks[i];
 
+		if (r->rank < 0) /* trainings that do not wait for each other */
+			return NULL;
 		if (!last || r->last_end_ns < last->last_end_ns) {
 			alone = last != NULL;
 			last = r;

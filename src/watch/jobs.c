@@ -16,6 +16,8 @@
 #define FAR_LONGER 4
 #define SHOWN_OPS 12
 #define SHOWN_STEPS 240
+#define THROUGHPUT_NS 10e9
+#define THROUGHPUT_STEPS 3
 
 /* ---- which recordings belong to one job ---- */
 
@@ -105,14 +107,31 @@ static int64_t own_time(const struct ow_job_rank *rank)
 	return own;
 }
 
+/* Of the last ten seconds, at least of three steps. */
+static double throughput(const struct watch_rank *r)
+{
+	uint64_t kept = MIN(r->count, (uint64_t)WATCH_STEPS), n = 0;
+	double sum = 0;
+
+	while (n < kept && (n < THROUGHPUT_STEPS || sum < THROUGHPUT_NS)) {
+		const struct watch_step *s = watch_step_at(r, r->count - ++n);
+
+		sum += (double)(s->end_ns - s->start_ns);
+	}
+	return n && sum > 0 ? (double)n * 1e9 / sum : -1;
+}
+
 static void fill_rank(const struct gather *g, const struct watch_rank *r, int64_t now,
 		      struct ow_job_rank *to, double *device)
 {
 	uint32_t recent = watch_recent(r, now - g->w->span_ns, LEAST_STEPS);
 
-	*to = (struct ow_job_rank){
-		.rank = r->rank, .steps = r->count, .step_ns = -1, .last_ns = -1
-	};
+	*to = (struct ow_job_rank){ .rank = r->rank,
+				    .pid = r->pid,
+				    .steps = r->count,
+				    .step_ns = -1,
+				    .last_ns = -1,
+				    .steps_per_s = throughput(r) };
 	if (recent) {
 		const struct watch_step *last = watch_step_at(r, r->count - 1);
 
@@ -205,7 +224,9 @@ static ow_status fill_ranks(struct gather *g, struct ow_error *err)
 		double device;
 
 		fill_rank(g, r, now, &ranks[i], &device);
-		if (!first && r->count)
+		/* of processes without a rank the one that moves */
+		if (r->count &&
+		    (!first || (first->rank < 0 && r->last_end_ns > first->last_end_ns)))
 			first = r;
 		if (r->count) {
 			times[timed++] = ranks[i].step_ns;
@@ -248,7 +269,6 @@ static ow_status fill_ops(struct gather *g, struct ow_error *err)
 	struct ow_job *job = g->job;
 	struct ow_job_op *ops =
 		ARENA_ARRAY(&g->w->arena, struct ow_job_op, g->file_count * WATCH_OPS + 1);
-	double step = 0;
 	size_t count = 0;
 
 	if (!ops)
@@ -256,7 +276,7 @@ static ow_status fill_ops(struct gather *g, struct ow_error *err)
 	for (size_t i = 0; i < g->file_count; i++)
 		for (size_t k = 0; k < g->files[i]->op_count && g->files[i]->op_steps > 0; k++) {
 			const struct watch_op *op = &g->files[i]->ops[k];
-			double per = g->files[i]->op_steps * (double)g->file_count;
+			double files = (double)g->file_count, per = g->files[i]->op_steps * files;
 			size_t at = 0;
 
 			while (at < count && strcmp(ops[at].name, op->name) != 0)
@@ -265,12 +285,11 @@ static ow_status fill_ops(struct gather *g, struct ow_error *err)
 			ops[at].name = op->name;
 			ops[at].self_ns += (int64_t)(op->self_ns / per);
 			ops[at].runs += op->runs / per;
+			/* of the same steps, not of those that the phases are of */
+			ops[at].share += g->files[i]->op_ns > 0
+						 ? op->self_ns / g->files[i]->op_ns / files
+						 : 0;
 		}
-	for (unsigned k = 0; k < CLASS_COUNT; k++)
-		step += (double)job->phase_ns[k];
-	step = job->has_steps ? step : 1e9;
-	for (size_t i = 0; i < count; i++)
-		ops[i].share = step > 0 ? (double)ops[i].self_ns / step : 0;
 	qsort(ops, count, sizeof(*ops), by_time);
 	job->ops = ops;
 	job->op_count = MIN(count, (size_t)SHOWN_OPS);

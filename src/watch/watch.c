@@ -72,11 +72,29 @@ static enum step_marker marker_of(const struct model *m, const struct phase_wind
 	return str_starts(name, STR("Optimizer.step#")) ? STEPS_OPTIMIZER : STEPS_REPEATED;
 }
 
+/* Of the process whose use of processors is known, which is the one that takes the steps, or else of the first that did anything. */
+static uint32_t pid_of(const struct model *m, source_id source)
+{
+	uint32_t first = 0;
+
+	for (uint32_t i = 1; i < m->counter.count; i++) {
+		uint32_t track = m->counter.track[i].v;
+
+		if (m->track.source[track].v == source.v &&
+		    str_eq(model_str(m, m->counter.name[i]), STR(PROCESSOR_COUNTER)))
+			return (uint32_t)m->track.pid[track];
+	}
+	for (uint32_t i = 1; i < m->track.count && !first; i++)
+		if (m->track.source[i].v == source.v && m->track.kind[i] == TRACK_HOST)
+			first = (uint32_t)m->track.pid[i];
+	return first;
+}
+
 static ow_status make_steps(struct window_summary *look, const char *step_marker,
 			    struct ow_error *err)
 {
 	const struct phases *p = &look->phases;
-	uint32_t source = UINT32_MAX;
+	uint32_t source = UINT32_MAX, pid = 0;
 	enum step_marker marker = STEPS_NONE;
 
 	look->steps = ARENA_ARRAY(&look->arena, struct window_step, p->window_count);
@@ -89,10 +107,13 @@ static ow_status make_steps(struct window_summary *look, const char *step_marker
 
 		if (!w->row_count || w->end_ns <= w->start_ns)
 			continue;
-		if (w->source.v != source)
+		if (w->source.v != source) {
 			marker = marker_of(look->m, w, step_marker);
+			pid = pid_of(look->m, w->source);
+		}
 		phases_mean(p->rows + w->row_first, w->row_count, &mean);
 		*step = (struct window_step){ .rank = look->m->source.rank[w->source.v],
+					      .pid = pid,
 					      .marker = marker,
 					      .start_ns = w->start_ns,
 					      .end_ns = w->end_ns,
@@ -226,7 +247,7 @@ static void forget_ranks(struct watch *w, struct watch_file *f)
 	for (size_t i = 0; i < f->rank_count; i++)
 		mem_free(w->mem, f->ranks[i], sizeof(*f->ranks[i]));
 	f->rank_count = f->op_count = 0;
-	f->op_steps = 0;
+	f->op_steps = f->op_ns = 0;
 	f->optimizer = false;
 	f->looked_records = 0;
 	f->ops_until_ns = INT64_MIN;
@@ -320,22 +341,56 @@ uint32_t watch_recent(const struct watch_rank *r, int64_t after_ns, uint32_t lea
 
 /* ---- ranks ---- */
 
-static struct watch_rank *rank_of(struct watch *w, struct watch_file *f, int32_t rank)
+static bool is_running(const struct watch_file *f, uint32_t pid)
+{
+	for (size_t i = 0; i < f->follow.process_count; i++)
+		if (f->follow.processes[i].row.pid == pid && !f->follow.processes[i].ended)
+			return true;
+	return false;
+}
+
+/* Processes without a rank that have ended make room for those that come after them. */
+static void forget_ended(struct watch *w, struct watch_file *f, uint32_t pid)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->rank_count; i++) {
+		struct watch_rank *r = f->ranks[i];
+
+		if (r->rank < 0 && r->pid != pid && !is_running(f, r->pid))
+			mem_free(w->mem, r, sizeof(*r));
+		else
+			f->ranks[kept++] = r;
+	}
+	f->rank_count = kept;
+}
+
+static bool is_before(const struct watch_rank *r, int32_t rank, uint32_t pid)
+{
+	return r->rank < rank || (r->rank == rank && rank < 0 && r->pid < pid);
+}
+
+static struct watch_rank *rank_of(struct watch *w, struct watch_file *f, int32_t rank, uint32_t pid)
 {
 	struct watch_rank *made;
-	size_t at = 0;
+	size_t at;
 
-	while (at < f->rank_count && f->ranks[at]->rank < rank)
-		at++;
-	if (at < f->rank_count && f->ranks[at]->rank == rank)
-		return f->ranks[at];
+	for (at = 0; at < f->rank_count; at++)
+		if (f->ranks[at]->rank == rank && (rank >= 0 || f->ranks[at]->pid == pid)) {
+			f->ranks[at]->pid = pid;
+			return f->ranks[at];
+		}
+	forget_ended(w, f, pid);
 	if (!vec_reserve(w->mem, f->ranks, f->rank_cap, f->rank_count + 1))
 		return NULL;
 	made = mem_zalloc(w->mem, sizeof(*made));
 	if (!made)
 		return NULL;
 	made->rank = rank;
+	made->pid = pid;
 	made->last_end_ns = TIME_UNKNOWN;
+	for (at = 0; at < f->rank_count && is_before(f->ranks[at], rank, pid); at++)
+		;
 	memmove(f->ranks + at + 1, f->ranks + at, (f->rank_count - at) * sizeof(*f->ranks));
 	f->ranks[at] = made;
 	f->rank_count++;
@@ -398,7 +453,7 @@ static void add_op(struct watch_file *f, const struct window_op *op)
 }
 
 static ow_status take_ops(struct watch_file *f, struct window_summary *look, int64_t from_ns,
-			  int64_t to_ns, double steps, struct ow_error *err)
+			  int64_t to_ns, double steps, double ns, struct ow_error *err)
 {
 	struct window_op ops[WATCH_OPS];
 	double fade = exp2(-(double)(to_ns - from_ns) / HALF_LIFE_NS);
@@ -406,6 +461,7 @@ static ow_status take_ops(struct watch_file *f, struct window_summary *look, int
 
 	OW_TRY(window_summary_ops(look, from_ns, to_ns, -1, ops, ARRAY_COUNT(ops), &count, err));
 	f->op_steps = f->op_steps * fade + steps;
+	f->op_ns = f->op_ns * fade + ns;
 	for (size_t i = 0; i < f->op_count; i++) {
 		f->ops[i].self_ns *= fade;
 		f->ops[i].runs *= fade;
@@ -505,12 +561,13 @@ ow_status watch_take_summary(struct watch *w, struct watch_file *f, struct windo
 			     int64_t begin_ns, uint32_t *taken, struct ow_error *err)
 {
 	int64_t from = INT64_MAX, to = INT64_MIN;
+	double ns = 0;
 
 	*taken = 0;
 	take_name(f, look->m);
 	for (uint32_t i = 0; i < look->count; i++) {
 		const struct window_step *s = &look->steps[i];
-		struct watch_rank *r = rank_of(w, f, s->rank);
+		struct watch_rank *r = rank_of(w, f, s->rank, s->pid);
 
 		if (!r)
 			return error_no_memory(err);
@@ -519,21 +576,23 @@ ow_status watch_take_summary(struct watch *w, struct watch_file *f, struct windo
 		if (!take_step(r, s, begin_ns))
 			continue;
 		++*taken;
+		ns += (double)(s->end_ns - s->start_ns);
 		from = MIN(from, s->start_ns);
 		to = MAX(to, s->end_ns);
 	}
 	if (*taken && f->ops_until_ns != INT64_MIN) { /* what was before is counted per second */
 		f->op_count = 0;
-		f->op_steps = 0;
+		f->op_steps = f->op_ns = 0;
 		f->ops_until_ns = INT64_MIN;
 	}
 	if (*taken)
-		return take_ops(f, look, from, to, *taken, err);
+		return take_ops(f, look, from, to, *taken, ns, err);
 	if (has_steps(f) || !look->count)
 		return OW_OK;
 	look_span(look, f, &from, &to);
 	f->ops_until_ns = MAX(f->ops_until_ns, to);
-	return from < to ? take_ops(f, look, from, to, (double)(to - from) / 1e9, err) : OW_OK;
+	ns = (double)(to - from);
+	return from < to ? take_ops(f, look, from, to, ns / 1e9, ns, err) : OW_OK;
 }
 
 /* Where a step has more records than a look, none would ever be seen whole: then more is looked at. True when that is to be

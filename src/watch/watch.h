@@ -23,6 +23,7 @@ enum step_marker { STEPS_NONE, STEPS_REPEATED, STEPS_LOADER, STEPS_OPTIMIZER, ST
 
 struct window_step {
 	int32_t rank; /* -1: there are none */
+	uint32_t pid; /* of the process that takes the steps; 0: not known */
 	enum step_marker marker;
 	int64_t start_ns, end_ns; /* since 1970 */
 	int64_t share[CLASS_COUNT];
@@ -73,8 +74,10 @@ struct watch_step {
 	int64_t device_busy_ns;
 };
 
+/* A rank, or a process that takes steps and has none: two trainings in one recording are two of these. */
 struct watch_rank {
 	int32_t rank;
+	uint32_t pid; /* the last one of a rank; 0: not known */
 	enum step_marker marker;
 	bool has_device;
 	int64_t last_end_ns; /* TIME_UNKNOWN: no step was seen yet */
@@ -93,12 +96,13 @@ struct watch_file {
 	bool own_steps;	 /* a program writes it of itself: steps_file.h reads it, not follow.h */
 	char name[96];	 /* what it runs */
 	char group[160]; /* recordings with the same one belong to one job; empty: by itself */
-	struct watch_rank **ranks; /* by rank */
+	struct watch_rank **ranks; /* by rank, then pid */
 	size_t rank_count, rank_cap;
 	bool optimizer;			/* its steps end with one */
 	struct watch_op ops[WATCH_OPS]; /* what was seen long ago counts less and less */
 	size_t op_count;
 	double op_steps; /* or seconds: what their times are divided by */
+	double op_ns;	 /* how long these steps took, all ranks together */
 	uint64_t looked_records;
 	uint32_t restarts;
 	int64_t looked_ns, due_ns; /* monotonic */

@@ -198,6 +198,111 @@ static void the_slowest_rank_is_named(void **state)
 	close_watch(&v);
 }
 
+/* Two trainings under one `record`, without ranks: each has its own steps, and each process its own throughput. */
+static void two_trainings_stay_two(void **state)
+{
+	const struct ow_job *job;
+	struct live_writer w;
+	struct watching v;
+
+	(void)state;
+	live_writer_open(&w, path);
+	for (uint32_t p = 1; p <= 2; p++) {
+		live_writer_process(&w, p, 0, NULL);
+		live_writer_thread(&w, p, 100 + p);
+	}
+	live_writer_flush(&w);
+	open_watch(&v);
+	for (uint64_t i = 0; i < 120; i++) {
+		live_writer_step(&w, 1, 1000 + i * 50, 10, 39);
+		if (i % 2)
+			live_writer_step(&w, 2, 1007 + i * 50, 10, 89);
+		live_writer_flush(&w);
+		look(&v);
+	}
+	live_writer_close(&w);
+	job = look(&v);
+	assert_int_equal(job->rank_count, 2);
+	assert_int_equal(job->slowest_rank, -1);
+	assert_int_equal(job->ranks[0].steps, 119);
+	assert_int_equal(job->ranks[0].step_ns, 50000000);
+	assert_true(fabs(job->ranks[0].steps_per_s - 20) < 0.01);
+	assert_int_equal(job->ranks[1].steps, 59);
+	assert_int_equal(job->ranks[1].step_ns, 100000000);
+	assert_true(fabs(job->ranks[1].steps_per_s - 10) < 0.01);
+	assert_true(job->ranks[0].pid > 0 && job->ranks[0].pid != job->ranks[1].pid);
+	close_watch(&v);
+}
+
+/* Long steps are not among the recent ones that phases are of; the parts of operations are of the steps that they ran in. */
+static void parts_are_of_the_same_steps(void **state)
+{
+	const struct ow_job *job;
+	struct live_writer w;
+	struct watching v;
+
+	(void)state;
+	begin(&w, 1);
+	open_watch(&v);
+	for (uint64_t i = 0, t = 1000; i < 40; i++) {
+		uint64_t wait = i % 4 ? 10 : 900;
+
+		live_writer_step(&w, 1, t, wait, 10);
+		t += wait + 11;
+		live_writer_flush(&w);
+		look(&v);
+	}
+	live_writer_close(&w);
+	job = look(&v);
+	assert_true(job->op_count >= 2);
+	for (size_t i = 0; i < job->op_count; i++)
+		assert_true(job->ops[i].share > 0 && job->ops[i].share <= 1);
+	assert_true(job->ops[0].share > 0.9);
+	close_watch(&v);
+}
+
+/* The kernel counts a wait for a processor when it is over, and looks are 40 ms apart: of steps of 200 ms that wait for 180 ms, all of it
+ * counts. The rows are those that the collector writes: none for a look at which nothing has changed, but the last of these. */
+static void long_waits_for_a_processor_are_whole(void **state)
+{
+	uint64_t running = 0, waiting = 0, run = 0, wait = 0;
+	struct live_count row = { .process = 1, .counter = LIVE_SCHEDULED, .calls = 101 };
+	const struct ow_job *job;
+	struct live_writer w;
+	struct watching v;
+	bool written = true;
+
+	(void)state;
+	begin(&w, 1);
+	open_watch(&v);
+	for (uint64_t t = 1000, seen = 0; t < 9000; t += 40) {
+		run = (t - 1000) / 200 * 20 + MIN((t - 1000) % 200, (uint64_t)20);
+		wait = (t - 1000) / 200 * 180;
+		row.ts_ns = (int64_t)(seen * 1000000);
+		row.ns = running * 1000000;
+		row.bytes = waiting * 1000000;
+		if (seen && !written && (run != running || wait != waiting))
+			recording_add_count(&w.recording, &row);
+		written = !seen || run != running || wait != waiting;
+		row.ts_ns = (int64_t)(t * 1000000);
+		row.ns = run * 1000000;
+		row.bytes = wait * 1000000;
+		if (written)
+			recording_add_count(&w.recording, &row);
+		running = run;
+		waiting = wait;
+		seen = t;
+		if ((t - 1000) % 200 == 0 && t < 8800)
+			live_writer_step(&w, 1, t, 10, 189);
+		live_writer_flush(&w);
+	}
+	live_writer_close(&w);
+	job = look(&v);
+	assert_int_equal(job->step_ns, 200000000);
+	assert_true(phase(job, "run_queue") > 174000000 && phase(job, "run_queue") < 182000000);
+	close_watch(&v);
+}
+
 /* Gradients of four batches per step: a look that sees one optimizer only must not take batches for steps. */
 static void batches_are_no_steps(void **state)
 {
@@ -673,6 +778,9 @@ int main(void)
 		TEST(each_step_is_seen_once),
 		TEST(is_what_the_view_says),
 		TEST(the_slowest_rank_is_named),
+		TEST(two_trainings_stay_two),
+		TEST(long_waits_for_a_processor_are_whole),
+		TEST(parts_are_of_the_same_steps),
 		TEST(batches_are_no_steps),
 		TEST(jobs_without_steps_have_phases),
 		TEST(a_file_that_begins_anew_is_a_new_job),

@@ -188,7 +188,7 @@ class Top(unittest.TestCase):
         lines = s.terminal.lines()
         self.assertRegex(lines[0], r"^opwatch top  1 job  by job  \d\d:\d\d:\d\d .*h help  q quit$")
         self.assertRegex(lines[1], r"^ cpu +.* of \d+  load .*  mem [\d.]+.B of [\d.]+.B  disk ")
-        self.assertRegex(lines[2], r"^ JOB +STEP +TREND WHERE THE TIME GOES +INPUT +COMM +CPU +DEV$")
+        self.assertRegex(lines[2], r"^ JOB +STEP +STEP/S +TREND WHERE THE TIME… +INPUT +COMM +CPU +DEV$")
         self.assertRegex(lines[3], r"^>")
         self.assertIn("C compute", lines[4])
         self.assertTrue(s.terminal.styled and s.terminal.alternate and s.terminal.hidden)
@@ -336,6 +336,10 @@ class Top(unittest.TestCase):
                                                "communication", "synchronisation", "run_queue", "idle"})
         self.assertIsNone(job["cpu"])
         self.assertTrue(job["ops"] and job["ranks"])
+        self.assertTrue(all(0 < op["share"] <= 1 for op in job["ops"]), job["ops"])
+        for rank in job["ranks"]:
+            self.assertGreater(rank["pid"], 0)
+            self.assertAlmostEqual(rank["steps_per_s"], 1e9 / rank["step_ns"], delta=0.05 * rank["steps_per_s"])
 
     def busy(self, name="busy_function", before=""):
         """A Python process that computes in one function, as long as the test runs."""
@@ -353,11 +357,35 @@ class Top(unittest.TestCase):
         for columns, rows in ((80, 24), (200, 50)):
             s = self.session(str(p.pid), columns=columns, rows=rows)
             s.until_text("opwatch top  1 process")
-            s.until(lambda t: any(re.match(r"busy_function +\S*busy.py:2 +\d\d+ %", line) for line in t.lines()), "its function")
+            s.until(lambda t: any(re.search(r"(^|  )busy_function +\S*busy.py:2 +\d\d+ %", line) for line in t.lines()), "its function")
             s.until(lambda t: any(re.match(r"> +%d \S+ +[RS] +\d\.\d\d +\d" % p.pid, line) for line in t.lines()), "its row")
             s.key("q")
             self.assertEqual(s.end(), "")
             self.assertEqual(s.terminal.overflow, 0)
+
+    def test_threads_of_a_process(self):
+        """Beside the functions where there is room, instead of them where there is not; a thread that has ended keeps its name for some seconds."""
+        name = "libc = ctypes.CDLL(None)\ndef pool():\n    libc.prctl(15, b'decode-1', 0, 0, 0)\n    time.sleep(%s)\n"
+        p = self.busy(before="import ctypes, threading, time\n" + name % 1e6 + "threading.Thread(target=pool).start()")
+        s = self.session(str(p.pid), columns=200, rows=50)
+        s.until(lambda t: any(re.match(r" +TID S +CPU +WAIT THREAD +FUNCTION +WHERE", line) for line in t.lines()), "both")
+        s.until(lambda t: any(re.match(r" *\d+ S +\d\.\d\d +\d\.\d\d decode-1", line) for line in t.lines()), "its thread")
+        s.key("q")
+        self.assertEqual(s.end(), "")
+        p.kill()
+        p = self.busy(before="import ctypes, os, threading, time\n" + name % 0.7 + "def start():\n    while True:\n"
+                      "        t = threading.Thread(target=pool)\n        t.start()\n        t.join()\n"
+                      "threading.Thread(target=start).start()")
+        s = self.session(str(p.pid))
+        s.until_text("FUNCTION")
+        s.key("t")
+        s.until(lambda t: any(re.match(r" *\d+ X +- +- decode-1  ended", line) for line in t.lines()), "a thread that has ended")
+        self.assertNotIn("FUNCTION", "\n".join(s.terminal.lines()))
+        s.key("t")
+        s.until_text("FUNCTION")
+        s.key("q")
+        self.assertEqual(s.end(), "")
+        self.assertEqual(s.terminal.overflow, 0)
 
     def test_json_of_a_process(self):
         """CPU time is what the kernel says of the process in the same time."""
@@ -423,6 +451,15 @@ class Top(unittest.TestCase):
         s.until(lambda t: "/BUSY.py" not in t.lines()[0], "all of them")
         s.key("ss")
         s.until_text("by memory")
+        s.key("S")
+        s.until_text("by wait")
+        s.key("sss" + "s")  # read, written, pid
+        s.until_text("by pid")
+        order = lambda t: [int(m.group(1)) for m in (re.match(r"[> ] +(\d+) \S+ +[A-Z] ", line) for line in t.lines()) if m]
+        both = sorted([p.pid, os.getpid()])
+        s.until(lambda t: [pid for pid in order(t) if pid in both] == both, "the order of pids")
+        s.key("r")
+        s.until(lambda t: [pid for pid in order(t) if pid in both] == both[::-1], "the other way round")
         s.key("q")
         self.assertEqual(s.end(), "")
 

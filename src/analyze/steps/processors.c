@@ -147,7 +147,10 @@ static int64_t computed(const struct phase_sums *s, bool has_device)
 void processors_apply(const struct processor_use *use, int64_t from, int64_t to, bool has_device,
 		      struct phase_sums *s)
 {
-	double running = 0, waiting = 0;
+	/* A thread that reads, or is about to sleep, may lose its processor there, too. */
+	static const enum phase_class others[] = { CLASS_INPUT, CLASS_SYNCHRONISATION,
+						   CLASS_COMMUNICATION };
+	double running = 0, waiting = 0, free;
 	int64_t recorded = computed(s, has_device), left;
 
 	if (!use || !use->count)
@@ -155,11 +158,15 @@ void processors_apply(const struct processor_use *use, int64_t from, int64_t to,
 	add_up(use, from, to, &running, &waiting);
 	left = (int64_t)waiting;
 	left -= move_share(s, CLASS_IDLE, CLASS_RUN_QUEUE, left);
-	for (size_t i = 0; i < ARRAY_COUNT(computing) && !has_device && left > 0; i++) {
+	/* What it computes for sure stays. */
+	free = MIN((double)left, MAX((double)recorded - running, 0.0));
+	for (size_t i = 0; i < ARRAY_COUNT(computing) && !has_device && free > 0; i++) {
 		double part = recorded ? (double)s->share[computing[i]] / (double)recorded : 0;
 
-		move_share(s, computing[i], CLASS_RUN_QUEUE, (int64_t)(part * (double)left));
+		left -= move_share(s, computing[i], CLASS_RUN_QUEUE, (int64_t)(part * free));
 	}
+	for (size_t i = 0; i < ARRAY_COUNT(others) && !has_device && left > 0; i++)
+		left -= move_share(s, others[i], CLASS_RUN_QUEUE, left);
 	move_share(s, CLASS_IDLE, CLASS_HOST, (int64_t)running - computed(s, has_device));
 	s->total[CLASS_IDLE] = s->share[CLASS_IDLE];
 }

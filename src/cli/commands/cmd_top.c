@@ -49,6 +49,30 @@ static bool contains(const char *text, const char *part)
 	return len == 0;
 }
 
+/* Its name, or a process of it as it was read last. */
+static bool job_matches(const struct top *t, const struct ow_job *job)
+{
+	struct ow_process p = { .size = sizeof(p) };
+
+	for (size_t i = 0; i < job->pid_count; i++)
+		if (ow_processes_find(t->processes, job->pids[i], &p) &&
+		    proctext_matches(&p, t->filter))
+			return true;
+	return contains(job->name, t->filter);
+}
+
+const struct ow_job_rank *top_steps_of(const struct top *t, int64_t pid)
+{
+	size_t count = t->watch ? ow_watch_count(t->watch) : 0;
+	struct ow_job job = { .size = sizeof(job) };
+
+	for (size_t i = 0; i < count && ow_watch_job(t->watch, i, &job); i++)
+		for (size_t k = 0; k < job.rank_count; k++)
+			if (job.ranks[k].pid == pid && job.ranks[k].steps)
+				return &job.ranks[k];
+	return NULL;
+}
+
 static ow_status no_memory(struct ow_error *err)
 {
 	snprintf(err->text, sizeof(err->text), "out of memory");
@@ -67,12 +91,11 @@ static ow_status read_jobs(struct top *t, struct ow_error *err)
 
 		job->size = sizeof(*job);
 		ow_watch_job(t->watch, i, job);
-		if (t->filter[0] && !contains(job->name, t->filter))
+		if (t->filter[0] && !job_matches(t, job))
 			t->hidden++;
 		else
 			t->count++;
 	}
-	jobtext_sort(t->jobs, t->count, t->order);
 	return OW_OK;
 }
 
@@ -89,6 +112,7 @@ static ow_status read_uses(struct top *t, struct ow_error *err)
 			if (ow_processes_find(t->processes, t->jobs[i].pids[k], &p))
 				job_use_add(&t->uses[i], &p);
 	}
+	jobtext_sort(t->jobs, t->uses, t->count, t->order, t->reverse);
 	return OW_OK;
 }
 
@@ -161,7 +185,7 @@ static ow_status read_rows(struct top *t, struct ow_error *err)
 		else
 			t->hidden += t->filter[0] != '\0';
 	}
-	proctext_sort(t->rows, t->row_count, t->process_order);
+	proctext_sort(t->rows, t->row_count, t->process_order, t->reverse);
 	return OW_OK;
 }
 
@@ -169,8 +193,10 @@ static ow_status read_rows(struct top *t, struct ow_error *err)
 static ow_status refresh_processes(struct top *t, struct ow_error *err)
 {
 	int64_t now = steady_ns(), cost;
-	ow_status status = OW_OK;
+	ow_status status = t->watch ? ow_watch_turn(t->watch, &t->more, err) : OW_OK;
 
+	if (status != OW_OK)
+		return status;
 	if (t->roots || now >= t->processes_due_ns) {
 		cost = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		status = ow_processes_turn(t->processes, t->roots, t->root_count, true, err);
@@ -270,16 +296,24 @@ static void type_filter(struct top *t, int key)
 	}
 }
 
-static void next_order(struct top *t)
+static void sort_rows(struct top *t)
 {
 	if (t->mode == TOP_JOBS)
-		t->order = (enum job_order)((t->order + 1) % JOB_ORDERS);
+		jobtext_sort(t->jobs, t->uses, t->count, t->order, t->reverse);
 	else
-		t->process_order = (enum process_order)((t->process_order + 1) % PROCESS_ORDERS);
+		proctext_sort(t->rows, t->row_count, t->process_order, t->reverse);
+	keep_selection(t);
+}
+
+/* The column after this one, or before it. */
+static void change_order(struct top *t, int by)
+{
 	if (t->mode == TOP_JOBS)
-		jobtext_sort(t->jobs, t->count, t->order);
+		t->order = (enum job_order)(((int)t->order + by + JOB_ORDERS) % JOB_ORDERS);
 	else
-		proctext_sort(t->rows, t->row_count, t->process_order);
+		t->process_order = (enum process_order)(
+			((int)t->process_order + by + PROCESS_ORDERS) % PROCESS_ORDERS);
+	sort_rows(t);
 }
 
 static void change_mode(struct top *t)
@@ -332,8 +366,15 @@ static void on_action_key(struct top *t, int key)
 		t->frozen = !t->frozen;
 		break;
 	case 's':
-		next_order(t);
-		keep_selection(t);
+	case 'S':
+		change_order(t, key == 's' ? 1 : -1);
+		break;
+	case 'r':
+		t->reverse = !t->reverse;
+		sort_rows(t);
+		break;
+	case 't':
+		t->threads = !t->threads;
 		break;
 	case '/':
 		t->typing = true;
@@ -574,10 +615,10 @@ const struct command cmd_top = {
 		"drawn twice a second: the time of a step and its trend, where the time goes,\n"
 		"processors, waiting for a processor, memory, reading and writing, operations,\n"
 		"and the functions that run now. Without a daemon: all processes of this host.\n"
-		"Keys: up and down select, s sorts, / filters, a shows all processes, K asks and\n"
-		"ends one, space freezes, w writes the last minute to a file, f a flame\n"
-		"graph, h shows help, q quits. Without a terminal, and with --once or --json, it\n"
-		"prints once.\n",
+		"Keys: up and down select, s and S sort, r reverses, / filters, a shows all\n"
+		"processes, t threads, K ends a process after a question, space freezes, w writes\n"
+		"the last minute to a file, f a flame graph, h shows help, q quits. Without a\n"
+		"terminal, and with --once or --json, it prints once.\n",
 	.examples = { "opwatch top x.opw --once", "opwatch top --job train --json" },
 	.own = OPTIONS(options),
 	.own_size = sizeof(struct top_args),

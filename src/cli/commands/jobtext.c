@@ -25,7 +25,9 @@ static const struct {
 	{ "run_queue", "queue", 'Q', 93 },     { "idle", "idle", '.', 90 },
 };
 
-const char *const job_order_names[JOB_ORDERS] = { "job", "step", "trend", "input", "comm", "cpu" };
+const char *const job_order_names[JOB_ORDERS] = { "job",    "step", "steps/s", "trend",
+						  "input",  "comm", "cpu",     "wait",
+						  "memory", "read", "written" };
 
 /* ---- numbers ---- */
 
@@ -67,7 +69,7 @@ double job_share(const struct ow_job *job, const char *phase)
 
 /* ---- order ---- */
 
-static double key_of(const struct ow_job *job, enum job_order order)
+static double key_of(const struct ow_job *job, const struct job_use *use, enum job_order order)
 {
 	switch (order) {
 	case ORDER_STEP:
@@ -80,24 +82,40 @@ static double key_of(const struct ow_job *job, enum job_order order)
 		return job_share(job, "communication");
 	case ORDER_CPU:
 		return job->cpu;
+	case ORDER_THROUGHPUT:
+		return job_throughput(job);
+	case ORDER_QUEUE:
+		return use->wait;
+	case ORDER_MEMORY:
+		return (double)use->memory;
+	case ORDER_READ:
+		return use->read_rate;
+	case ORDER_WRITTEN:
+		return use->write_rate;
 	default:
 		return 0;
 	}
 }
 
 /* Few, and mostly in order already: sorts by insertion, which keeps the order of equal jobs. */
-void jobtext_sort(struct ow_job *jobs, size_t count, enum job_order order)
+void jobtext_sort(struct ow_job *jobs, struct job_use *uses, size_t count, enum job_order order,
+		  bool reverse)
 {
 	for (size_t i = 1; i < count; i++)
 		for (size_t k = i; k > 0; k--) {
-			double a = key_of(&jobs[k - 1], order), b = key_of(&jobs[k], order);
+			double a = key_of(&jobs[k - 1], &uses[k - 1], order);
+			double b = key_of(&jobs[k], &uses[k], order);
 			int names = strcmp(jobs[k - 1].name, jobs[k].name);
 			struct ow_job other = jobs[k];
+			struct job_use other_use = uses[k];
 
-			if (!(a < b || (order == ORDER_NAME && names > 0)))
+			if (order == ORDER_NAME ? (reverse ? names >= 0 : names <= 0)
+						: (reverse ? a <= b : a >= b))
 				break;
 			jobs[k] = jobs[k - 1];
 			jobs[k - 1] = other;
+			uses[k] = uses[k - 1];
+			uses[k - 1] = other_use;
 		}
 }
 
@@ -239,17 +257,12 @@ void job_use_add(struct job_use *use, const struct ow_process *p)
 	add_known(&use->write_rate, p->write_rate);
 }
 
-#define THROUGHPUT_NS 10e9
-#define THROUGHPUT_STEPS 3
-
 double job_throughput(const struct ow_job *job)
 {
-	double sum = 0;
-	size_t count = 0;
-
-	while (count < job->recent_count && (sum < THROUGHPUT_NS || count < THROUGHPUT_STEPS))
-		sum += (double)job->recent[job->recent_count - ++count];
-	return count && sum > 0 ? (double)count * 1e9 / sum : -1;
+	for (size_t i = 0; i < job->rank_count; i++)
+		if (job->ranks[i].steps)
+			return job->ranks[i].steps_per_s;
+	return -1;
 }
 
 /* ---- the table ---- */
@@ -276,7 +289,7 @@ static struct layout layout_of(uint32_t width)
 			    .waits = width >= 56,
 			    .cpu = width >= 62,
 			    .device = width >= 76,
-			    .throughput = width >= 100,
+			    .throughput = width >= 80,
 			    .use = width >= 112,
 			    .io = width >= 130,
 			    .user = width >= 140 };
@@ -315,9 +328,9 @@ void jobtext_head(const struct jobtext *t, enum job_order order)
 	}
 	add_head(t, "STEP", STEP_COLUMNS, order == ORDER_STEP);
 	if (l.throughput)
-		add_head(t, "STEP/S", THROUGHPUT_COLUMNS, false);
+		add_head(t, "STEP/S", THROUGHPUT_COLUMNS, order == ORDER_THROUGHPUT);
 	if (l.trend)
-		add_head(t, "TREND", TREND_COLUMNS, false);
+		add_head(t, "TREND", TREND_COLUMNS, order == ORDER_TREND);
 	if (l.history) {
 		buf_add_char(t->to, ' ');
 		jobtext_add(t->to, STR("LAST STEPS"), l.history, true);
@@ -327,18 +340,18 @@ void jobtext_head(const struct jobtext *t, enum job_order order)
 		jobtext_add(t->to, STR("WHERE THE TIME GOES"), l.bar, true);
 	}
 	if (l.waits) {
-		add_head(t, "INPUT", SMALL_COLUMNS, false);
+		add_head(t, "INPUT", SMALL_COLUMNS, order == ORDER_INPUT);
 		add_head(t, "COMM", SMALL_COLUMNS, order == ORDER_WAIT);
 	}
 	if (l.cpu)
 		add_head(t, "CPU", SMALL_COLUMNS, order == ORDER_CPU);
 	if (l.use) {
-		add_head(t, "WAIT", SMALL_COLUMNS, false);
-		add_head(t, "MEM", MEMORY_COLUMNS, false);
+		add_head(t, "WAIT", SMALL_COLUMNS, order == ORDER_QUEUE);
+		add_head(t, "MEM", MEMORY_COLUMNS, order == ORDER_MEMORY);
 	}
 	if (l.io) {
-		add_head(t, "READ/S", IO_COLUMNS, false);
-		add_head(t, "WRITE/S", IO_COLUMNS, false);
+		add_head(t, "READ/S", IO_COLUMNS, order == ORDER_READ);
+		add_head(t, "WRITE/S", IO_COLUMNS, order == ORDER_WRITTEN);
 	}
 	if (l.device)
 		add_head(t, "DEV", SMALL_COLUMNS, false);
@@ -479,7 +492,8 @@ static void add_state(const struct jobtext *t, const struct ow_job *job)
 	jobtext_add(t->to, str_from(job->name), t->width / 2, false);
 	buf_printf(t->to, "%s  %s", style(t, 0), states[job->state]);
 	if (job->rank_count > 1)
-		buf_printf(t->to, "  %zu ranks", job->rank_count);
+		buf_printf(t->to, "  %zu %s", job->rank_count,
+			   job->ranks[0].rank < 0 ? "processes with steps" : "ranks");
 	if (job->has_steps) {
 		buf_printf(t->to, "  %" PRIu64 " steps seen", job->steps);
 		jobtext_time(text, sizeof(text), job->last_ns);
@@ -513,20 +527,30 @@ static void add_step_line(const struct jobtext *t, const struct ow_job *job)
 static void add_phases(const struct jobtext *t, const struct ow_job *job)
 {
 	int64_t total = total_of(job);
-	bool any = false;
+	size_t used = strlen("phases ");
+	char text[96], time[32];
+	bool done[OW_PHASES] = { false }, any = false;
 
 	buf_puts(t->to, "phases ");
-	for (size_t i = 0; i < OW_PHASES && total > 0; i++) {
-		double part = (double)job->phase_ns[i] / (double)total;
-		char text[32];
+	while (total > 0) { /* the longest first, as many as fit */
+		size_t at = OW_PHASES, len;
+		double part;
 
+		for (size_t i = 0; i < OW_PHASES; i++)
+			if (!done[i] && (at == OW_PHASES || job->phase_ns[i] > job->phase_ns[at]))
+				at = i;
+		part = at < OW_PHASES ? (double)job->phase_ns[at] / (double)total : 0;
 		if (part < 0.005)
-			continue;
-		jobtext_time(text, sizeof(text), job->has_steps ? job->phase_ns[i] : -1);
-		buf_printf(t->to, "%s%s", any ? "  " : "", ow_phase_name(i));
-		if (job->has_steps)
-			buf_printf(t->to, " %s", text);
-		buf_printf(t->to, " %.0f %%", part * 100);
+			break;
+		done[at] = true;
+		jobtext_time(time, sizeof(time), job->phase_ns[at]);
+		snprintf(text, sizeof(text), "%s%s%s%s %.0f %%", any ? "  " : "", ow_phase_name(at),
+			 job->has_steps ? " " : "", job->has_steps ? time : "", part * 100);
+		len = utf8_width(str_from(text));
+		if (any && used + len > t->width)
+			break;
+		buf_puts(t->to, text);
+		used += len;
 		any = true;
 	}
 	buf_puts(t->to, any ? "\n" : "nothing recorded yet\n");
@@ -536,6 +560,16 @@ static void add_ranks(const struct jobtext *t, const struct ow_job *job)
 {
 	char text[32];
 
+	if (job->ranks[0].rank < 0) { /* trainings beside each other */
+		buf_puts(t->to, "steps of ");
+		for (size_t i = 0; i < job->rank_count; i++) {
+			jobtext_time(text, sizeof(text), job->ranks[i].step_ns);
+			buf_printf(t->to, "%sprocess %" PRId64 ": %s", i ? "  " : "",
+				   job->ranks[i].pid, text);
+		}
+		buf_add_char(t->to, '\n');
+		return;
+	}
 	buf_puts(t->to, "ranks  ");
 	if (job->slowest_rank >= 0)
 		buf_printf(t->to, "%sslowest: rank %d, %.0f %% more work than the median%s",
@@ -627,6 +661,8 @@ static void json_lists(struct buf *to, const struct ow_job *job)
 
 		buf_printf(to, "%s{\"steps\": %" PRIu64, i ? ", " : "", r->steps);
 		json_int(to, "rank", r->rank);
+		json_int(to, "pid", r->pid > 0 ? r->pid : -1);
+		json_real(to, "steps_per_s", r->steps_per_s, r->steps_per_s >= 0);
 		json_int(to, "step_ns", r->step_ns);
 		json_int(to, "last_ns", r->last_ns);
 		json_int(to, "own_ns", r->own_ns);

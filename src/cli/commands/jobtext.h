@@ -15,10 +15,15 @@ void jobtext_time(char *to, size_t size, int64_t ns);
 enum job_order {
 	ORDER_NAME,
 	ORDER_STEP,
+	ORDER_THROUGHPUT,
 	ORDER_TREND,
 	ORDER_INPUT,
-	ORDER_WAIT,
+	ORDER_WAIT, /* for other ranks */
 	ORDER_CPU,
+	ORDER_QUEUE, /* for a processor */
+	ORDER_MEMORY,
+	ORDER_READ,
+	ORDER_WRITTEN,
 	JOB_ORDERS
 };
 
@@ -36,11 +41,12 @@ void job_use_add(struct job_use *use, const struct ow_process *process);
 	{                                                                                          \
 		.wait = -1, .memory = -1, .read_rate = -1, .write_rate = -1                        \
 	}
-/* Steps per second of the recent steps; negative when there are none. */
+/* Steps per second of the first rank, or process, that takes steps; negative when there are none. */
 double job_throughput(const struct ow_job *job);
 extern const char *const job_order_names[JOB_ORDERS];
-/* For qsort of struct ow_job; `order` says by what. */
-void jobtext_sort(struct ow_job *jobs, size_t count, enum job_order order);
+/* Sorts jobs, and what they use with them. The largest comes first, or the smallest. */
+void jobtext_sort(struct ow_job *jobs, struct job_use *uses, size_t count, enum job_order order,
+		  bool reverse);
 
 struct jobtext {
 	struct buf *to; /* lines with \n */

@@ -40,8 +40,8 @@ uint32_t live_stacks_hz(const struct live_args *live);
 	{                                                                                          \
 		"step-marker", STORE_NAME(struct live_args, record.step_marker),                   \
 			.argument = "FUNCTION",                                                    \
-			.help = "a step begins with each call of this function: C, Python 3.12 "   \
-				"or later, or a recorded call"                                     \
+			.help = "a step begins with each call of this function: C, Python, or a "  \
+				"recorded call"                                                    \
 	}
 #define LIVE_FOR(sentence, default_time)                                                           \
 	{                                                                                          \

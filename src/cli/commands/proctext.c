@@ -67,7 +67,8 @@ COMPARE(by_pid, PROCESS_BY_PID)
 COMPARE(by_user, PROCESS_BY_USER)
 COMPARE(by_name, PROCESS_BY_NAME)
 
-void proctext_sort(struct ow_process *processes, size_t count, enum process_order order)
+void proctext_sort(struct ow_process *processes, size_t count, enum process_order order,
+		   bool reverse)
 {
 	static int (*const compares[PROCESS_ORDERS])(const void *, const void *) = {
 		by_cpu, by_wait, by_memory, by_read, by_written, by_pid, by_user, by_name
@@ -75,6 +76,12 @@ void proctext_sort(struct ow_process *processes, size_t count, enum process_orde
 
 	if (count && order < PROCESS_ORDERS)
 		qsort(processes, count, sizeof(*processes), compares[order]);
+	for (size_t i = 0; reverse && i < count / 2; i++) {
+		struct ow_process other = processes[i];
+
+		processes[i] = processes[count - 1 - i];
+		processes[count - 1 - i] = other;
+	}
 }
 
 static bool contains(const char *text, const char *part)
@@ -130,17 +137,21 @@ static void add_wait(const struct jobtext *t, double wait, size_t columns)
 /* ---- the table ---- */
 
 struct layout {
-	bool threads, wait, io;
+	bool threads, wait, io, steps;
 	size_t user, history, command;
 };
 
-static struct layout layout_of(uint32_t width)
+static struct layout layout_of(uint32_t width, bool steps)
 {
-	struct layout l = { .wait = width >= 48, .threads = width >= 70, .io = width >= 64 };
+	struct layout l = { .wait = width >= 48,
+			    .threads = width >= (steps ? 90 : 70),
+			    .io = width >= 64,
+			    .steps = steps && width >= 72 };
 	size_t fixed = 1 + 7 + 2 + 6 + 7, left;
 
 	l.user = width >= 100 ? 12 : width >= 40 ? 9 : 0;
-	fixed += l.user + 6 * (size_t)l.wait + 16 * (size_t)l.io + 5 * (size_t)l.threads + 1;
+	fixed += l.user + 6 * (size_t)l.wait + 16 * (size_t)l.io + 5 * (size_t)l.threads +
+		 8 * (size_t)l.steps + 1;
 	left = width > fixed ? width - fixed : 4;
 	l.history = width >= 100 ? MIN(left / 2, (size_t)80) : 0;
 	l.command = left - l.history - (l.history ? 1 : 0);
@@ -155,15 +166,16 @@ static void add_head(const struct jobtext *t, const char *text, size_t columns, 
 	jobtext_right(t->to, word, columns);
 }
 
-void proctext_head(const struct jobtext *t, enum process_order order)
+void proctext_head(const struct jobtext *t, enum process_order order, bool steps)
 {
-	struct layout l = layout_of(t->width);
+	struct layout l = layout_of(t->width, steps);
 
 	buf_printf(t->to, "%s ", style(t, 1));
-	add_head(t, "PID", 7, false);
+	add_head(t, "PID", 7, order == PROCESS_BY_PID);
 	if (l.user) {
 		buf_add_char(t->to, ' ');
-		jobtext_add(t->to, STR("USER"), l.user - 1, true);
+		jobtext_add(t->to, order == PROCESS_BY_USER ? STR("USER↓") : STR("USER"),
+			    l.user - 1, true);
 	}
 	buf_puts(t->to, " S");
 	add_head(t, "CPU", 6, order == PROCESS_BY_CPU);
@@ -176,19 +188,32 @@ void proctext_head(const struct jobtext *t, enum process_order order)
 	}
 	if (l.threads)
 		add_head(t, "THR", 5, false);
+	if (l.steps)
+		add_head(t, "STEP/S", 8, false);
 	buf_add_char(t->to, ' ');
 	if (l.history) {
 		jobtext_add(t->to, STR("CPU OF THE LAST MINUTES"), l.history, true);
 		buf_add_char(t->to, ' ');
 	}
-	jobtext_add(t->to, STR("COMMAND"), l.command, false);
+	jobtext_add(t->to, order == PROCESS_BY_NAME ? STR("COMMAND↓") : STR("COMMAND"), l.command,
+		    false);
 	buf_printf(t->to, "%s\n", style(t, 0));
 }
 
-void proctext_row(const struct jobtext *t, const struct ow_process *p, bool selected)
+/* Without the folder of the program: what tells processes apart comes soon. */
+static const char *command_of(const struct ow_process *p)
 {
-	struct layout l = layout_of(t->width);
-	const char *command = p->arguments[0] ? p->arguments : p->name;
+	size_t word = strcspn(p->arguments, " "), at = word;
+
+	while (at > 0 && p->arguments[at - 1] != '/')
+		at--;
+	return !p->arguments[0] ? p->name : at < word ? p->arguments + at : p->arguments;
+}
+
+void proctext_row(const struct jobtext *t, const struct ow_process *p, bool selected, bool steps,
+		  const struct ow_job_rank *of)
+{
+	struct layout l = layout_of(t->width, steps);
 	char text[32];
 
 	buf_printf(t->to, "%s%c", selected ? style(t, 1) : "", selected ? '>' : ' ');
@@ -211,12 +236,16 @@ void proctext_row(const struct jobtext *t, const struct ow_process *p, bool sele
 		snprintf(text, sizeof(text), "%u", p->threads);
 		jobtext_right(t->to, text, 5);
 	}
+	if (l.steps && of && of->steps_per_s >= 0)
+		add_number(t->to, of->steps_per_s, 8);
+	else if (l.steps)
+		buf_add_repeat(t->to, ' ', 8);
 	buf_add_char(t->to, ' ');
 	if (l.history) {
 		jobtext_spark(t, p->history, p->history_count, 0, l.history);
 		buf_add_char(t->to, ' ');
 	}
-	jobtext_add(t->to, str_from(command), l.command, false);
+	jobtext_add(t->to, str_from(command_of(p)), l.command, false);
 	buf_printf(t->to, "%s\n", style(t, 0));
 }
 
@@ -332,6 +361,38 @@ void proctext_functions(const struct jobtext *t, ow_processes *from, size_t coun
 		add_share(t->to, f.total, 8);
 		add_share(t->to, f.cpu, 8);
 		buf_add_char(t->to, '\n');
+	}
+}
+
+/* ---- threads ---- */
+
+void proctext_threads(const struct jobtext *t, const ow_processes *from, size_t count,
+		      uint32_t lines)
+{
+	struct ow_thread thread = { .size = sizeof(thread) };
+	size_t name = t->width > 24 ? t->width - 24 : 8;
+	char text[32];
+
+	if (lines < 2)
+		return;
+	buf_printf(t->to, "%s    TID S   CPU  WAIT ", style(t, 1));
+	jobtext_add(t->to, STR("THREAD"), name, false);
+	buf_printf(t->to, "%s\n", style(t, 0));
+	for (size_t i = 0; i < count && i + 1 < lines && ow_processes_thread(from, i, &thread);
+	     i++) {
+		bool ended = thread.state == 'X';
+
+		snprintf(text, sizeof(text), "%" PRId64, thread.tid);
+		buf_puts(t->to, ended ? style(t, 2) : "");
+		jobtext_right(t->to, text, 7);
+		buf_printf(t->to, " %c",
+			   thread.state >= 'A' && thread.state <= 'z' ? thread.state : '?');
+		add_number(t->to, thread.cpu, 6);
+		add_wait(t, thread.wait, 6);
+		buf_add_char(t->to, ' ');
+		jobtext_add(t->to, str_from(thread.name), ended ? MIN(name, (size_t)16) : name,
+			    false);
+		buf_printf(t->to, "%s%s\n", ended && name > 24 ? "  ended" : "", style(t, 0));
 	}
 }
 

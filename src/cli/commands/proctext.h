@@ -19,13 +19,17 @@ enum process_order {
 	PROCESS_ORDERS
 };
 extern const char *const process_order_names[PROCESS_ORDERS];
-void proctext_sort(struct ow_process *processes, size_t count, enum process_order order);
+/* The largest comes first, or the smallest; texts from a to z, or back. */
+void proctext_sort(struct ow_process *processes, size_t count, enum process_order order,
+		   bool reverse);
 /* Whether a text is part of its name, command line, user or number, in whatever case. */
 bool proctext_matches(const struct ow_process *process, const char *part);
 
-/* The table: its head, and a row. `order` PROCESS_ORDERS: not sorted. */
-void proctext_head(const struct jobtext *t, enum process_order order);
-void proctext_row(const struct jobtext *t, const struct ow_process *process, bool selected);
+/* The table: its head, and a row. `order` PROCESS_ORDERS: not sorted. With `steps` it has a column for steps per second, where a
+ * row without any has a blank: `of` is NULL. */
+void proctext_head(const struct jobtext *t, enum process_order order, bool steps);
+void proctext_row(const struct jobtext *t, const struct ow_process *process, bool selected,
+		  bool steps, const struct ow_job_rank *of);
 /* Of one process: who, since when, command line, and processors as a picture. At most this many lines. */
 void proctext_detail(const struct jobtext *t, const struct ow_process *process, uint32_t lines);
 
@@ -35,6 +39,10 @@ void proctext_host(const struct jobtext *t, const struct ow_host *host);
 /* Functions with their head, at most this many lines; `why` may be empty. */
 void proctext_functions(const struct jobtext *t, ow_processes *from, size_t count, const char *why,
 			uint32_t lines);
+
+/* The threads that ow_processes_threads has read, with their head, at most so many lines. */
+void proctext_threads(const struct jobtext *t, const ow_processes *from, size_t count,
+		      uint32_t lines);
 
 void proctext_json(struct buf *to, const struct ow_process *process);
 void proctext_functions_json(struct buf *to, const ow_processes *from);

@@ -53,6 +53,8 @@ struct top {
 	size_t target_count; /* not 0: asks whether to end them */
 	int target_signal;
 	bool frozen, help, more;
+	bool reverse; /* the order: the smallest first */
+	bool threads; /* of a process are shown instead of its functions, where there is room for one */
 	bool alone; /* the daemon does not answer */
 	int64_t asked_ns, processes_due_ns;
 	uint64_t written_bytes;
@@ -64,6 +66,9 @@ static inline size_t top_rows(const struct top *t)
 {
 	return t->mode == TOP_JOBS ? t->count : t->row_count;
 }
+
+/* The steps of a process, as far as a recording of it is watched; NULL when it takes none. Valid until the next turn. */
+const struct ow_job_rank *top_steps_of(const struct top *t, int64_t pid);
 
 /* top_draw.c */
 void top_draw(struct top *t);

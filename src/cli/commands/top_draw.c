@@ -14,9 +14,10 @@
 
 static const char *const help_lines[] = {
 	"up, down, j, k   select a job or process",
-	"s                sort by another column",
+	"s, S, r          sort by the next column, by the one before; reverse the order",
 	"/                show only rows with a text; Enter: done, Esc: show all",
 	"a                all processes of this host, or the jobs",
+	"t                threads of a process, or its functions",
 	"K                end the selected job or process; asks first",
 	"space            freeze or continue",
 	"w                write the records of the last minute to a file",
@@ -87,7 +88,18 @@ static void add_row(struct top *t, const struct jobtext *text, size_t i)
 	if (t->mode == TOP_JOBS)
 		jobtext_row(text, &t->jobs[i], &t->uses[i], i == t->selected);
 	else
-		proctext_row(text, &t->rows[i], i == t->selected);
+		proctext_row(text, &t->rows[i], i == t->selected, t->watch != NULL,
+			     top_steps_of(t, t->rows[i].pid));
+}
+
+/* Processes are many, and each has few lines of its own: they get two thirds. */
+static uint32_t table_rows(const struct top *t, uint32_t room)
+{
+	uint32_t below = 5 + MAX(room / 3, 7u);
+
+	if (t->mode == TOP_PROCESSES && room > below + 6)
+		return room - below;
+	return room > 12 ? (room - 8) / 2 : room > 4 ? room - 4 : 1;
 }
 
 /* As many rows as fit above the details of the selected one. */
@@ -99,9 +111,9 @@ static void draw_table(struct top *t, const struct jobtext *text)
 	if (t->mode == TOP_JOBS)
 		jobtext_head(text, t->order);
 	else
-		proctext_head(text, t->process_order);
+		proctext_head(text, t->process_order, t->watch != NULL);
 	draw_text(t);
-	rows = room > 12 ? (room - 8) / 2 : room > 4 ? room - 4 : 1;
+	rows = table_rows(t, room);
 	rows = (uint32_t)MIN((size_t)MAX(rows, 1u), MAX(count, (size_t)1));
 	rows -= count > rows && rows > 2; /* for the line that says so */
 	if (t->selected < t->first)
@@ -119,10 +131,16 @@ static void draw_table(struct top *t, const struct jobtext *text)
 
 /* ---- panels ---- */
 
-enum panel { PANEL_PROCESSES, PANEL_OPS, PANEL_FUNCTIONS, PANELS };
+enum panel { PANEL_PROCESSES, PANEL_OPS, PANEL_THREADS, PANEL_FUNCTIONS, PANELS };
+
+/* What the panels show, as it was read for this picture. */
+struct shown {
+	size_t functions, threads;
+	const char *why; /* functions could not be sampled */
+};
 
 /* Lines that a panel fills, with its head; 0: it has nothing to show. */
-static uint32_t panel_need(const struct top *t, enum panel panel, size_t functions, const char *why)
+static uint32_t panel_need(const struct top *t, enum panel panel, const struct shown *shown)
 {
 	const struct ow_job *job = t->mode == TOP_JOBS ? &t->jobs[t->selected] : NULL;
 
@@ -131,10 +149,12 @@ static uint32_t panel_need(const struct top *t, enum panel panel, size_t functio
 		return job && job->pid_count ? (uint32_t)MIN(job->pid_count, (size_t)64) + 1 : 0;
 	case PANEL_OPS:
 		return job && job->op_count ? (uint32_t)job->op_count + 1 : 0;
+	case PANEL_THREADS:
+		return shown->threads ? (uint32_t)shown->threads + 1 : 0;
 	default:
 		if (job && !job->pid_count)
 			return 0;
-		return (uint32_t)MAX(functions, (size_t)1) + (why[0] != '\0') + 1;
+		return (uint32_t)MAX(shown->functions, (size_t)1) + (shown->why[0] != '\0') + 1;
 	}
 }
 
@@ -149,14 +169,14 @@ static void add_processes(struct top *t, const struct jobtext *text, uint32_t li
 		rows[count].size = sizeof(rows[count]);
 		count += ow_processes_find(t->processes, job->pids[i], &rows[count]);
 	}
-	proctext_sort(rows, count, PROCESS_BY_CPU);
-	proctext_head(text, PROCESS_ORDERS);
+	proctext_sort(rows, count, PROCESS_BY_CPU, false);
+	proctext_head(text, PROCESS_ORDERS, job->has_steps);
 	for (size_t i = 0; i < count && i + 1 < lines; i++)
-		proctext_row(text, &rows[i], false);
+		proctext_row(text, &rows[i], false, job->has_steps, top_steps_of(t, rows[i].pid));
 }
 
 static void add_panel(struct top *t, const struct jobtext *text, enum panel panel, uint32_t lines,
-		      size_t functions, const char *why)
+		      const struct shown *shown)
 {
 	if (lines < 2)
 		return;
@@ -164,8 +184,10 @@ static void add_panel(struct top *t, const struct jobtext *text, enum panel pane
 		add_processes(t, text, lines);
 	else if (panel == PANEL_OPS)
 		jobtext_ops(text, &t->jobs[t->selected], lines);
+	else if (panel == PANEL_THREADS)
+		proctext_threads(text, t->processes, shown->threads, lines);
 	else
-		proctext_functions(text, t->processes, functions, why, lines);
+		proctext_functions(text, t->processes, shown->functions, shown->why, lines);
 }
 
 /* Each gets what it needs; when that is too much, in turn one line after the other. */
@@ -212,43 +234,55 @@ static void draw_beside(struct top *t, struct str left, struct str right, size_t
 	}
 }
 
-static void draw_two(struct top *t, uint32_t lines, size_t functions, const char *why)
+static void draw_two(struct top *t, enum panel panel, uint32_t lines, const struct shown *shown)
 {
-	uint32_t half = (t->screen.width - 2) / 2;
+	uint32_t half = (t->screen.width - 2) / (panel == PANEL_THREADS ? 3 : 2);
 	struct buf left, right;
 	struct jobtext a = { &left, half, t->screen.colour },
 		       b = { &right, t->screen.width - 2 - half, t->screen.colour };
 
 	buf_init(&left, &t->mem);
 	buf_init(&right, &t->mem);
-	add_panel(t, &a, PANEL_OPS, lines, functions, why);
-	add_panel(t, &b, PANEL_FUNCTIONS, lines, functions, why);
+	add_panel(t, &a, panel, lines, shown);
+	add_panel(t, &b, PANEL_FUNCTIONS, lines, shown);
 	draw_beside(t, buf_str(&left), buf_str(&right), half);
 	buf_release(&left);
 	buf_release(&right);
 }
 
+/* Of the selected process: on a wide screen always, on a narrow one instead of the functions. */
+static size_t read_threads(struct top *t)
+{
+	if (t->mode != TOP_PROCESSES || (!t->threads && t->screen.width < WIDE))
+		return 0;
+	return ow_processes_threads(t->processes, t->rows[t->selected].pid);
+}
+
 static void draw_panels(struct top *t, const struct jobtext *text)
 {
 	uint32_t left = screen_left(&t->screen), need[PANELS], got[PANELS];
-	const char *why = "";
-	size_t functions = ow_processes_functions(t->processes, &why);
-	bool beside;
+	struct shown shown = { .why = "" };
+	enum panel beside = PANELS; /* what is left of the functions */
 
+	shown.functions = ow_processes_functions(t->processes, &shown.why);
+	shown.threads = read_threads(t);
 	left -= left > 0; /* for the message */
 	for (unsigned i = 0; i < PANELS; i++)
-		need[i] = panel_need(t, (enum panel)i, functions, why);
-	beside = t->screen.width >= WIDE && need[PANEL_OPS] && need[PANEL_FUNCTIONS];
-	if (beside) { /* one place for both */
-		need[PANEL_OPS] = MAX(need[PANEL_OPS], need[PANEL_FUNCTIONS]);
+		need[i] = panel_need(t, (enum panel)i, &shown);
+	if (t->screen.width < WIDE && shown.threads)
+		need[PANEL_FUNCTIONS] = 0;
+	if (t->screen.width >= WIDE && need[PANEL_FUNCTIONS])
+		beside = need[PANEL_THREADS] ? PANEL_THREADS : need[PANEL_OPS] ? PANEL_OPS : PANELS;
+	if (beside != PANELS) { /* one place for both */
+		need[beside] = MAX(need[beside], need[PANEL_FUNCTIONS]);
 		need[PANEL_FUNCTIONS] = 0;
 	}
 	share_lines(need, left, got);
 	for (unsigned i = 0; i < PANELS; i++) {
-		if (i == PANEL_OPS && beside && got[i] >= 2)
-			draw_two(t, got[i], functions, why);
+		if (i == beside && got[i] >= 2)
+			draw_two(t, beside, got[i], &shown);
 		else
-			add_panel(t, text, (enum panel)i, got[i], functions, why);
+			add_panel(t, text, (enum panel)i, got[i], &shown);
 		draw_text(t);
 	}
 }
@@ -362,9 +396,9 @@ void top_print(struct top *t)
 
 		ow_processes_host(t->processes, &host);
 		proctext_host(&text, &host);
-		proctext_head(&text, t->process_order);
+		proctext_head(&text, t->process_order, false);
 		for (size_t i = 0; i < MIN(t->row_count, (size_t)PRINTED); i++)
-			proctext_row(&text, &t->rows[i], false);
+			proctext_row(&text, &t->rows[i], false, false, NULL);
 		if (t->row_count > PRINTED)
 			buf_printf(&t->text, "  %zu more\n", t->row_count - PRINTED);
 	}

@@ -128,8 +128,8 @@ static ow_status mark_named(struct interpret *x)
 			x->b, NOTE_MISSING, OW_NO_OFFSET,
 			"step marker %.*s: no two calls were seen. Seen are recorded calls, "
 			"functions that one library calls in another, functions of the program "
-			"itself (record, not attach; not in a stripped program) and of Python "
-			"3.12 and later",
+			"itself (record, not attach; not in a stripped program) and of Python; "
+			"before Python 3.12 only those that sampled stacks meet",
 			STR_ARG(name));
 	return builder_status(x->b);
 }

@@ -8,6 +8,8 @@
 #include "import/own/own_int.h"
 #include "import/interpret/interpret.h"
 
+#include "base/vec.h"
+
 #define BLIND_BYTES                                                                                \
 	1000000.0 /* less is not worth a word: libraries, what the C library reads for itself */
 #define BLIND_SHARE 0.05
@@ -395,29 +397,78 @@ static void add_part(struct live_data *d, uint32_t track, const char *series, in
 						   .value = MIN(part, 1.0) });
 }
 
+/* What a thread got from one look to the next. */
+struct got {
+	int64_t ts_ns; /* monotonic, of the second look */
+	double ns, running_ns, waiting_ns;
+};
+
+struct gots {
+	struct got *list;
+	size_t count, cap;
+};
+
+static ow_status list_schedule(struct live_data *d, const struct live_lane *lane, struct gots *g)
+{
+	const struct live_schedule *last = NULL;
+
+	for (size_t i = 0; i < d->schedule_count; i++) {
+		const struct live_schedule *s = &d->schedules[i];
+		struct got one = { .ts_ns = s->ts_ns };
+
+		if (s->job != lane->job || s->tid != lane->id)
+			continue;
+		if (last) {
+			one.ns = (double)s->ts_ns - (double)last->ts_ns;
+			if (one.ns <= 0 || s->running_ns < last->running_ns ||
+			    s->waiting_ns < last->waiting_ns)
+				continue;
+			one.running_ns = (double)(s->running_ns - last->running_ns);
+			one.waiting_ns = (double)(s->waiting_ns - last->waiting_ns);
+		}
+		if (!vec_push(d->mem, g->list, g->count, g->cap, one))
+			return import_no_memory(d->ctx);
+		last = s;
+	}
+	return OW_OK;
+}
+
+/* The kernel counts a wait when it is over: one that is longer than the time between two looks belongs to the looks before, too. */
+static void spread_waits(struct gots *g)
+{
+	for (size_t i = g->count; i-- > 1;) {
+		struct got *one = &g->list[i];
+		double more = one->running_ns + one->waiting_ns - one->ns;
+
+		if (more <= 0 || i == 1)
+			continue;
+		more = MIN(more, one->waiting_ns);
+		one->waiting_ns -= more;
+		one[-1].waiting_ns += more;
+	}
+}
+
 /* The part of the time since the last look that the thread was on a processor, and that it waited for one. */
 static ow_status add_schedule(struct live_data *d, const struct place *at)
 {
 	const struct live_lane *lane = step_thread(d, at);
-	const struct live_schedule *last = NULL;
 	int64_t to_wall =
 		(int64_t)((uint64_t)d->session.wall_ns - (uint64_t)d->session.monotonic_ns);
+	struct gots g = { 0 };
+	ow_status status = lane ? list_schedule(d, lane, &g) : OW_OK;
 
-	for (size_t i = 0; lane && i < d->schedule_count; i++) {
-		const struct live_schedule *s = &d->schedules[i];
-		double ns = last ? (double)s->ts_ns - (double)last->ts_ns : 0;
+	spread_waits(&g);
+	for (size_t i = 0; status == OW_OK && i < g.count; i++) {
+		const struct got *one = &g.list[i];
+		int64_t ts_ns = (int64_t)((uint64_t)one->ts_ns + (uint64_t)to_wall);
 
-		if (s->job != lane->job || s->tid != lane->id ||
-		    (last && (ns <= 0 || s->running_ns < last->running_ns ||
-			      s->waiting_ns < last->waiting_ns)))
-			continue;
-		add_part(d, lane->track, PROCESSOR_RUNNING, s->ts_ns + to_wall,
-			 last ? (double)(s->running_ns - last->running_ns) / ns : 0);
-		add_part(d, lane->track, PROCESSOR_WAITING, s->ts_ns + to_wall,
-			 last ? (double)(s->waiting_ns - last->waiting_ns) / ns : 0);
-		last = s;
+		add_part(d, lane->track, PROCESSOR_RUNNING, ts_ns,
+			 one->ns > 0 ? one->running_ns / one->ns : 0);
+		add_part(d, lane->track, PROCESSOR_WAITING, ts_ns,
+			 one->ns > 0 ? one->waiting_ns / one->ns : 0);
 	}
-	return builder_status(d->b);
+	vec_free(d->mem, g.list, g.cap);
+	return status == OW_OK ? builder_status(d->b) : status;
 }
 
 /* ---- samples ---- */

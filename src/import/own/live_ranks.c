@@ -37,19 +37,29 @@ static bool is_trainer(const struct live_data *d, const struct live_job *job)
 	return true;
 }
 
-static ow_status find_trainers(struct trainers *t)
+static ow_status add_trainers(struct trainers *t)
 {
 	struct live_data *d = t->d;
 
 	for (size_t i = 0; i < d->job_count; i++) {
 		struct live_job *job = &d->jobs[i];
 
-		if (is_trainer(d, job) &&
+		if ((job->repeats || is_trainer(d, job)) &&
 		    !vec_push(d->mem, t->items, t->count, t->cap,
 			      (struct trainer){ .job = job, .run = job->run, .rank = job->rank }))
 			return import_no_memory(d->ctx);
 	}
 	return OW_OK;
+}
+
+/* Where none marks steps, those that repeat something. */
+static ow_status find_trainers(struct trainers *t)
+{
+	OW_TRY(add_trainers(t));
+	if (t->count || t->d->job_count < 2)
+		return OW_OK;
+	OW_TRY(live_find_programs(t->d));
+	return add_trainers(t);
 }
 
 static bool are_ranks(const struct trainer *a, const struct trainer *b)

@@ -483,6 +483,8 @@ static ow_status take_slice(struct live_data *d, struct live_ring *ring,
 	str_id name = name_of(job, r->name);
 	uint32_t lane = ring->lane;
 
+	if (r->category == RING_STEP && !name.v)
+		name = job->marker;
 	if (r->kind == RING_SPAN)
 		lane = lane_of(d, ring->job, LIVE_LANE_SPANS, 0);
 	else if (r->kind == RING_DEVICE)

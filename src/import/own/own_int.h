@@ -40,7 +40,8 @@ struct live_job { /* a process */
 	struct live_reads waited_for;	 /* of its children, which the system adds to its own */
 	bool asked, uses_uring;
 	bool ended, known;
-	bool aside; /* no part of a rank, although others have one */
+	bool repeats; /* a program of its own that repeats something; see live_programs.c */
+	bool aside;   /* no part of a rank, although others have one */
 	bool follows; /* was started by a process that takes steps, and is part of what that is part of */
 	str_id armed[RING_HOOKS];
 };
@@ -144,6 +145,9 @@ void live_release(struct live_data *d);
 void live_sampled_add(struct live_data *d, struct live_lane *lane, size_t slice);
 void live_sampled_before(struct live_data *d, struct live_lane *lane, int64_t start_ns);
 void live_sampled_finish(struct live_data *d);
+
+/* live_programs.c: sets `repeats` of processes. Slices are sorted by lane and time. */
+ow_status live_find_programs(struct live_data *d);
 
 /* live_ranks.c: processes that train become ranks of one job, or jobs of their own, where no variable says so. */
 ow_status live_separate_trainings(struct live_data *d);

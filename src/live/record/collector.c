@@ -1013,6 +1013,19 @@ static int32_t rank_of(const struct collected *p)
 	return identity_rank(process_view_text(&p->view, p->view.process->identity, copy));
 }
 
+/* The function that --step-marker named, which the process has in its environment; empty when there is none. */
+static void copy_marker(const struct collected *p, char to[RING_MARKER_MAX])
+{
+	char copy[RING_TEXT_MAX];
+	struct str text = process_view_text(&p->view, p->view.process->identity, copy), word;
+
+	to[0] = '\0';
+	while (str_split(&text, '\0', &word))
+		if (str_starts(word, STR(RING_ENV_MARKER "=")))
+			snprintf(to, RING_MARKER_MAX, "%.*s",
+				 STR_ARG(str_skip(word, sizeof(RING_ENV_MARKER))));
+}
+
 bool collector_info(const struct collector *c, size_t index, struct collected_info *info)
 {
 	const struct collected *p = c->processes[index];
@@ -1027,6 +1040,7 @@ bool collector_info(const struct collector *c, size_t index, struct collected_in
 					 .rank = rank_of(p),
 					 .records = p->records,
 					 .steps = p->steps };
+	copy_marker(p, info->step_marker);
 	for (size_t i = 0; i < p->ring_count; i++)
 		info->dropped += ring_seen_dropped(&p->rings[i]);
 	torch = &p->view.process->hooks[RING_HOOK_TORCH];

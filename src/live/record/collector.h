@@ -194,6 +194,7 @@ struct collected_info {
 	uint64_t dropped; /* that are not in the totals */
 	struct step_meter steps;
 	char torch[64]; /* version, when it is there */
+	char step_marker[RING_MARKER_MAX];
 	bool opencl;
 };
 /* Of the process with that index, below c->count. False when it has not said hello. */

@@ -439,10 +439,13 @@ void live_functions_choose(struct live_functions *f, const pid_t *pids, size_t c
 	pthread_mutex_unlock(&f->lock);
 }
 
-static int by_own(const void *a, const void *b)
+/* What computes comes before what waits. */
+static int by_cpu(const void *a, const void *b)
 {
 	const struct live_function *x = a, *y = b;
 
+	if (x->cpu != y->cpu)
+		return x->cpu < y->cpu ? 1 : -1;
 	if (x->own != y->own)
 		return x->own < y->own ? 1 : -1;
 	if (x->total != y->total)
@@ -459,9 +462,9 @@ static void keep_most(struct live_function *to, size_t cap, size_t *count,
 	if (at == cap) {
 		at = 0;
 		for (size_t i = 1; i < cap; i++)
-			if (by_own(&to[i], &to[at]) > 0)
+			if (by_cpu(&to[i], &to[at]) > 0)
 				at = i;
-		if (by_own(new, &to[at]) >= 0)
+		if (by_cpu(new, &to[at]) >= 0)
 			return;
 	} else {
 		++*count;
@@ -493,6 +496,6 @@ size_t live_functions_read(struct live_functions *f, struct live_function *to, s
 	memcpy(why, f->why, 256);
 	pthread_mutex_unlock(&f->lock);
 	if (count)
-		qsort(to, count, sizeof(*to), by_own);
+		qsort(to, count, sizeof(*to), by_cpu);
 	return count;
 }

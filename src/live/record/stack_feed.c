@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "live/proc/side_thread.h"
+#include "live/record/step_watch.h"
 #include "base/vec.h"
 
 #define SECOND_NS 1000000000
@@ -22,6 +23,7 @@ struct feed_side {
 	struct side_thread *thread;
 	struct stack_feed *f;
 	struct sampler sampler;
+	struct step_watches steps;
 	int64_t now_ns;
 	bool no_memory;
 };
@@ -108,6 +110,7 @@ static void write_sample(struct stack_feed *f, struct py_process *p, struct py_t
 	if (!own)
 		return;
 	name_thread(f, own, p, thread);
+	step_watch_see(&f->side->steps, p, thread, own->process, f->c->recording);
 	if (!thread->same || !own->stack)
 		own->stack = stack_number(f, thread);
 	if (f->no_memory)
@@ -141,6 +144,10 @@ static void run_tick(void *arg)
 
 	if (sampler_tick(&side->sampler, side->now_ns, add_sample, side, NULL) != OW_OK)
 		side->no_memory = true;
+	if (!side_thread_begin_use(side->thread))
+		return;
+	step_watches_write(&side->steps, side->f->c->recording, side->f->file, side->now_ns);
+	side_thread_end_use(side->thread);
 }
 
 static void watch_connected(struct stack_feed *f)
@@ -152,7 +159,9 @@ static void watch_connected(struct stack_feed *f)
 	f->watched_ns = f->now_ns;
 	for (size_t i = 0; i < f->c->count; i++)
 		if (collector_info(f->c, i, &info) &&
-		    !sampler_watch(&f->side->sampler, (pid_t)info.pid))
+		    (!sampler_watch(&f->side->sampler, (pid_t)info.pid) ||
+		     (info.step_marker[0] &&
+		      !step_watch_mark(&f->side->steps, (pid_t)info.pid, info.step_marker))))
 			f->no_memory = true;
 }
 
@@ -206,6 +215,7 @@ static struct feed_side *start_side(struct stack_feed *f, uint32_t hz)
 	}
 	sampler_init(&side->sampler, side_mem(), false);
 	sampler_limit(&side->sampler, hz, false);
+	step_watches_init(&side->steps, side_mem());
 	return side;
 }
 
@@ -238,8 +248,10 @@ void stack_feed_close(struct stack_feed *f)
 	struct sampler_sums sums = { 0 };
 	bool is_over = f->side && side_thread_close(f->side->thread);
 
-	if (is_over)
+	if (is_over) {
+		step_watches_write(&f->side->steps, f->c->recording, f->file, steady_ns());
 		sampler_sums(&f->side->sampler, &sums);
+	}
 	add_note(f, sums.torn, "samples dropped: the stack changed while it was read");
 	add_note(f, sums.left_out, "samples skipped to keep sampling within its CPU limit");
 	add_note(f, f->late, "samples missed: the machine was busy");
@@ -249,6 +261,7 @@ void stack_feed_close(struct stack_feed *f)
 	f->c->beat = NULL;
 	if (is_over) { /* else what it works on stays */
 		sampler_release(&f->side->sampler);
+		step_watches_release(&f->side->steps);
 		mem_free(side_mem(), f->side, sizeof(*f->side));
 	}
 	stack_names_release(&f->table);
