@@ -108,6 +108,7 @@ struct ow_open_options {
 	struct ow_list
 		renamed; /* path, name, path, name, ...: show the input as `name`, not by its path */
 	bool redact_alike; /* redact: all profiles of this process that have it get the same hashes, to compare them */
+	bool align_clocks; /* the files are ranks of a job: move all times to the fitted clock of the lowest rank */
 };
 OW_API void ow_open_options_init(struct ow_open_options *options);
 

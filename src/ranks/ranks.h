@@ -276,6 +276,10 @@ ow_status ranks_finish(struct ranks_job *job, struct ow_error *err);
 /* ranks_table.c: one row per worker; the map of ranks and steps is the extra "map". */
 ow_status ranks_table(struct ranks_job *job, struct table *out, struct ow_error *err);
 
+/* align.c: moves all times of a frozen model to the clock of its lowest rank; where that cannot be known a note says so. */
+struct builder;
+ow_status ranks_align(struct builder *b, struct ow_error *err);
+
 /* ---- parts, in the order of their work ---- */
 
 /* identity.c: copies, other jobs, missing ranks. */
