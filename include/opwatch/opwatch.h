@@ -430,6 +430,7 @@ OW_API OW_MUST_CHECK ow_status ow_configuration(ow_profile *profile, ow_result *
 struct ow_hang_options {
 	size_t size;
 	uint64_t memory_limit; /* bytes that the library may hold; 0 = no limit */
+	bool redact; /* replace the names of files, functions and groups of the user by hashes */
 };
 OW_API void ow_hang_options_init(struct ow_hang_options *options);
 

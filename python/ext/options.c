@@ -104,6 +104,7 @@ const struct field ask_fields[] = {
 
 const struct field hang_fields[] = {
 	{ "memory_limit", FIELD_UINT64, AT(ow_hang_options, memory_limit) },
+	{ "redact", FIELD_BOOL, AT(ow_hang_options, redact) },
 	{ NULL, FIELD_BOOL, 0 },
 };
 

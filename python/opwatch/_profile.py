@@ -511,7 +511,7 @@ def hang(*paths, **options):
     Files and directories: dumps of PyTorch's flight recorder (JSON or pickle), logs of the watchdog, of torchrun and of NCCL,
     `py-spy dump`, recordings. The rows are the ranks; .extras has conclusion, certain, ranks, collective, group, sequence, why.
 
-    memory_limit: as for open()
+    memory_limit, redact: as for open()
     """
     return Result(_opwatch.hang(_paths(paths), _check("hang", options, "hang")), "hang")
 

@@ -63,6 +63,30 @@ class Hang(unittest.TestCase):
             self.assertEqual(answer[key], value, (key, answer["sentence"], answer["why"]))
         return answer
 
+    def test_redact(self):
+        """No name of the user is left in any output; the answer is the same."""
+        secret = ("secretdir", "secretjob", "secret_load", "secret_why", "secretgroup", "secretbroken")
+        self.write("secretdir/secretjob_rank0.txt", "Process 1: python3 /home/secretdir/secretjob.py --rank=0\nPython v3.11.2 (/usr/bin/python3.11)\n\n"
+                   'Thread 1 (idle): "MainThread"\n    all_reduce (/home/secretdir/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py:1534)\n'
+                   "    <module> (/home/secretdir/secretjob.py:120)\n")
+        self.write("secretdir/secretjob_rank1.txt", "Process 2: python3 /home/secretdir/secretjob.py --rank=1\nPython v3.11.2 (/usr/bin/python3.11)\n\n"
+                   'Thread 2 (active): "MainThread"\n    secret_load (/home/secretdir/secretjob.py:88)\n    <module> (/home/secretdir/secretjob.py:120)\n')
+        self.write("secretdir/secretbroken.json", "{ \"entries\": [")
+        plain = self.ask()
+        for words in ((), ("--json",)):
+            run = subprocess.run([BIN, "hang", self.folder, "--redact", *words], capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            for word in secret:
+                self.assertNotIn(word, run.stdout.replace(self.folder, ""))
+        hidden = json.loads(run.stdout)
+        self.assertIn("secret_load", plain["sentence"])
+        for key in ("conclusion", "ranks", "certain", "collective", "sequence"):
+            self.assertEqual(hidden[key], plain[key], key)
+        self.assertEqual([r["state"] for r in hidden["rows"]], [r["state"] for r in plain["rows"]])
+        log = self.write("secretdir/secretjob.log", "[rank1]: ValueError: secret_why in /home/secretdir\n")
+        run = subprocess.run([BIN, "hang", self.folder, log, "--redact", "--json"], capture_output=True, text=True, check=False, timeout=60)
+        self.assertNotIn("secret_why", run.stdout)
+
     # ---- dumps ----
 
     def test_where_the_rank_is(self):
