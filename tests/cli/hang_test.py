@@ -111,6 +111,22 @@ class Hang(unittest.TestCase):
             self.write(f"{rank}.json", dump(done + more, ours))
         self.concludes("hang", [2], certain=True, group="pp", sequence=1)
 
+    def test_scheduled_only(self):
+        """Starts are recorded, so a rank that only scheduled did not start; nothing else is under way on it."""
+        for rank in range(3):
+            done = [entry(n, time_discovered_started_ns=NOW + n * 10**8, time_discovered_completed_ns=NOW + n * 10**8 + 5) for n in (1, 2, 3)]
+            last = entry(4, state="scheduled") if rank == 1 else entry(4, state="started", time_discovered_started_ns=NOW + 4 * 10**8 + 3)
+            self.write(f"{rank}.json", dump(done + [last], {"0": ("default_pg", [0, 1, 2])}))
+        self.concludes("hang", [1], sequence=4)
+
+    def test_one_call_after_the_others_came(self):
+        """Rank 1 completed one more call of another group after rank 0 had come, and then nothing: that does not say that it goes on."""
+        groups = {"0": ("default_pg", [0, 1]), "1": ("other", [1])}
+        self.write("0.json", dump([entry(1), entry(2, state="started")], {"0": groups["0"]}))
+        other = entry(1, group="1", about="other", order=7, time_created_ns=NOW + 2 * 10**8 + 1000)
+        self.write("1.json", dump([entry(1), other], groups))
+        self.concludes("hang", [1])
+
     def test_started_and_scheduled(self):
         """Each has started one and scheduled the other: a deadlock of devices, although all have entered all."""
         groups = {"0": ("default_pg", [0, 1]), "a": ("tp", [0, 1])}
