@@ -9,7 +9,7 @@ _opwatch_view_options="max-depth min-bytes min-peak-bytes min-residual-bytes min
 	account-type-regexes start-name-regexes trim-name-regexes show-name-regexes hide-name-regexes
 	account-displayed-op-only select output"
 _opwatch_general_options="json csv ndjson arrow parquet limit time-range rank step-marker full-names peak metric style input-shape no-infer checkpoint format memory-limit strict redact
-	no-pager verbose to out help version"
+	align no-pager verbose to out help version"
 
 # Completes the last piece of a comma-separated list of the words in $1.
 _opwatch_list() {

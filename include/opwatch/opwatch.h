@@ -108,6 +108,7 @@ struct ow_open_options {
 	struct ow_list
 		renamed; /* path, name, path, name, ...: show the input as `name`, not by its path */
 	bool redact_alike; /* redact: all profiles of this process that have it get the same hashes, to compare them */
+	bool align_clocks; /* the files are ranks of a job: move all times to the fitted clock of the lowest rank */
 };
 OW_API void ow_open_options_init(struct ow_open_options *options);
 
@@ -429,6 +430,7 @@ OW_API OW_MUST_CHECK ow_status ow_configuration(ow_profile *profile, ow_result *
 struct ow_hang_options {
 	size_t size;
 	uint64_t memory_limit; /* bytes that the library may hold; 0 = no limit */
+	bool redact; /* replace the names of files, functions and groups of the user by hashes */
 };
 OW_API void ow_hang_options_init(struct ow_hang_options *options);
 

@@ -16,6 +16,7 @@ const struct field open_fields[] = {
 	{ "strict_proto", FIELD_BOOL, AT(ow_open_options, strict_proto) },
 	{ "input_shapes", FIELD_LIST, AT(ow_open_options, input_shapes) },
 	{ "step_marker", FIELD_TEXT, AT(ow_open_options, step_marker) },
+	{ "align_clocks", FIELD_BOOL, AT(ow_open_options, align_clocks) },
 	{ NULL, FIELD_BOOL, 0 },
 };
 
@@ -103,6 +104,7 @@ const struct field ask_fields[] = {
 
 const struct field hang_fields[] = {
 	{ "memory_limit", FIELD_UINT64, AT(ow_hang_options, memory_limit) },
+	{ "redact", FIELD_BOOL, AT(ow_hang_options, redact) },
 	{ NULL, FIELD_BOOL, 0 },
 };
 

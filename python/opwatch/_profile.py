@@ -464,6 +464,7 @@ def open(*paths, progress=None, **options):
 
     memory_limit: bytes that the library may hold
     step_marker: slices of a trace are steps if all of their name matches this regular expression
+    align_clocks: the files are ranks of a job: all times are those of the lowest rank's clock
     redact: replace names and paths by hashes
     infer: compute shapes and float operations that no source gives (on by default)
     input_shapes: "NAME=100x784", shapes of placeholders for infer
@@ -510,7 +511,7 @@ def hang(*paths, **options):
     Files and directories: dumps of PyTorch's flight recorder (JSON or pickle), logs of the watchdog, of torchrun and of NCCL,
     `py-spy dump`, recordings. The rows are the ranks; .extras has conclusion, certain, ranks, collective, group, sequence, why.
 
-    memory_limit: as for open()
+    memory_limit, redact: as for open()
     """
     return Result(_opwatch.hang(_paths(paths), _check("hang", options, "hang")), "hang")
 

@@ -125,7 +125,7 @@ static ow_status read_all(struct hang_files *f, struct ow_error *err)
 }
 
 static ow_status answer(ow_result *result, struct hang_files *f, const char *const *paths,
-			size_t count, struct ow_error *err)
+			size_t count, bool redact, struct ow_error *err)
 {
 	OW_TRY(paths_expand(&f->paths, &result->own, paths, count, err));
 	f->recordings = ARENA_ARRAY(&f->job.arena, const char *, f->paths.count + 1);
@@ -139,6 +139,8 @@ static ow_status answer(ow_result *result, struct hang_files *f, const char *con
 	if (!f->job.files_read)
 		return error_set(err, OW_E_EMPTY,
 				 "no flight recorder dump, log, stack dump or recording was found");
+	if (redact)
+		OW_TRY(hang_redact(&f->job, err));
 	result->r = table_new(&result->own, "hang", err);
 	return result->r ? hang_table(&f->job, result->r, err) : OW_E_NO_MEMORY;
 }
@@ -160,7 +162,7 @@ ow_status ow_hang(const char *const *paths, size_t count, const struct ow_hang_o
 	mem_init(&result->own, (size_t)full.memory_limit);
 	hang_init(&f.job, &result->own);
 	if (count)
-		status = answer(result, &f, paths, count, err);
+		status = answer(result, &f, paths, count, full.redact, err);
 	else
 		status = error_set(err, OW_E_USAGE, "no file is given");
 	if (f.paths.arena.mem)

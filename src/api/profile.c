@@ -9,6 +9,7 @@
 #include "import/own/record.h"
 #include "import/unrecognised.h"
 #include "model/redact.h"
+#include "ranks/ranks.h"
 #include "sink/own/opw_save.h"
 #include "wire/own/opw.h"
 
@@ -349,15 +350,19 @@ ow_status ow_profile_freeze(ow_profile *p, struct ow_error *err)
 {
 	struct reading reading;
 	ow_status status;
+	bool whole;
 
 	error_clear(err);
 	OW_TRY(check_open(p, err));
-	OW_TRY(api_read_begin(p, p->options.redact ? TABLES_ALL : 0, &reading, err));
+	whole = p->options.redact || p->options.align_clocks;
+	OW_TRY(api_read_begin(p, whole ? TABLES_ALL : 0, &reading, err));
 	status = import_finish(&p->b, &p->import, err);
 	if (status == OW_OK)
 		rename_sources(p);
 	if (status == OW_OK)
 		status = model_freeze(&p->b);
+	if (status == OW_OK && p->options.align_clocks)
+		status = ranks_align(&p->b, err);
 	if (status == OW_OK && p->options.redact)
 		status = redact_profile(p, err);
 	status = api_read_end(p, &reading, status, err);

@@ -18,6 +18,13 @@ static const struct option general_table[] = {
 	{ "help", 'h', STORE_FLAG(struct args, help), .help = "print this help" },
 };
 
+static bool parse_align(struct args *args, const struct option *option, const char *value)
+{
+	args->input.open.align_clocks = strcmp(value, "clocks") == 0;
+	return args->input.open.align_clocks || strcmp(value, "keep") == 0 ||
+	       usage_error("--%s takes keep or clocks, not '%s'", option->name, value);
+}
+
 static const struct option input_table[] = {
 	{ "format", STORE_TEXT(struct args, input.format), .argument = "NAME",
 	  .help = "read all files as this format; 'opwatch formats' lists them" },
@@ -30,6 +37,9 @@ static const struct option input_table[] = {
 	  .help = "do not compute missing shapes and float operations" },
 	{ "redact", STORE_FLAG(struct args, input.open.redact),
 	  .help = "replace names and paths by hashes" },
+	{ "align", STORE_PARSED(parse_align), .argument = "HOW",
+	  .help = "keep: times as recorded; clocks: the ranks of a job on one clock",
+	  .usual = "keep" },
 	OPTION_MEMORY_LIMIT,
 	OPTION_STRICT,
 	{ "job", STORE_NAME(struct args, input.job), .argument = "NAME",

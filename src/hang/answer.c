@@ -279,6 +279,21 @@ static void prefer_not_entered(struct answer *a, bool *late)
 	a->rank_count = kept;
 }
 
+#define ALIVE_OPS 3u
+#define ALIVE_NS ((int64_t)1000000000)
+
+/* Whether a rank went on for some time after a moment: one call that was under way does not say that it still does. */
+static bool goes_on_after(const struct answer *a, uint32_t process, int64_t ns)
+{
+	int64_t last_ns = a->job->processes[process].last_ns;
+	size_t later = 0;
+
+	for (size_t i = 0; i < a->job->op_count; i++)
+		later += a->job->ops[i].process == process && a->job->ops[i].created_ns > ns;
+	return later >= ALIVE_OPS ||
+	       (last_ns > ns && (uint64_t)last_ns - (uint64_t)ns >= (uint64_t)ALIVE_NS);
+}
+
 /* The rank did other things after the others had come: it is late, but it lives. */
 static bool is_alive(const struct answer *a, const struct meeting *m)
 {
@@ -290,7 +305,7 @@ static bool is_alive(const struct answer *a, const struct meeting *m)
 	for (size_t i = 0; i < a->rank_count; i++) {
 		uint32_t dump = a->w->ranks[a->ranks[i]].dump;
 
-		alive += a->job->processes[dump].last_ns > m->last_ns;
+		alive += goes_on_after(a, dump, m->last_ns);
 	}
 	return (size_t)alive == a->rank_count;
 }

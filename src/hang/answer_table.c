@@ -126,7 +126,9 @@ void answer_row(struct answer *a, struct table *t, int32_t rank)
 	buf_release(&place);
 	table_set_known_text(t, at, COLUMN_FRAMES, row_stack(a, rank));
 	table_set_known_text(t, at, COLUMN_FILE,
-			     process == UINT32_MAX ? STR("") : a->job->processes[process].file);
+			     process == UINT32_MAX
+				     ? STR("")
+				     : hang_shown_file(a->job, a->job->processes[process].file));
 	table_set_known_text(t, at, COLUMN_RANK_FROM,
 			     process == UINT32_MAX
 				     ? STR("")
@@ -159,19 +161,23 @@ static bool add_rank_list(struct answer *a, struct table *out, const char *name,
 
 static bool add_notes(struct answer *a, struct table *out)
 {
-	struct buf text;
+	struct buf text, note;
 	bool good;
 
 	buf_init(&text, a->mem);
+	buf_init(&note, a->mem);
 	buf_puts(&text, "[");
 	for (size_t i = 0; i < a->job->note_count; i++) {
 		buf_puts(&text, i ? ", " : "");
-		json_quote(&text, a->job->notes[i]);
+		buf_clear(&note);
+		hang_shown_note(a->job, a->job->notes[i], &note);
+		json_quote(&text, buf_str(&note));
 	}
 	buf_puts(&text, "]");
 	if (buf_cstr(&text))
 		table_add_extra(out, "notes", "%s", text.ptr);
-	good = !text.failed;
+	good = !text.failed && !note.failed;
+	buf_release(&note);
 	buf_release(&text);
 	return good;
 }

@@ -29,6 +29,8 @@ void hang_release(struct hang_job *job)
 	vec_free(mem, job->ops, job->op_cap);
 	vec_free(mem, job->progress, job->progress_cap);
 	vec_free(mem, job->notes, job->note_cap);
+	vec_free(mem, job->unread, job->unread_cap);
+	vec_free(mem, job->hidden, job->hidden_cap);
 	map_release(&job->texts);
 	arena_release(&job->arena);
 }
@@ -70,6 +72,9 @@ void hang_note(struct hang_job *job, const char *format, ...)
 void hang_add_unreadable(struct hang_job *job, const char *file, const char *why)
 {
 	job->files_unreadable++;
+	if (!vec_push(job->mem, job->unread, job->unread_count, job->unread_cap,
+		      hang_text(job, str_from(file))))
+		job->no_memory = true;
 	hang_note(job, "%.200s was not read: %.250s", file, why);
 }
 

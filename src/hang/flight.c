@@ -19,6 +19,7 @@ struct flight_entry {
 	struct hang_op op;
 	struct str group, about; /* process_group */
 	int64_t group_id;	 /* pg_id: a number of this process only */
+	bool start_seen;	 /* it has the time of its start: starts are recorded */
 };
 
 struct flight_group {
@@ -149,9 +150,10 @@ static void entry_number(struct flight *f, int64_t value)
 	else if (key_is(f, 3, "time_created_ns"))
 		op->created_ns = value;
 	else if (key_is(f, 3, "time_discovered_started_ns") ||
-		 key_is(f, 3, "time_discovered_completed_ns"))
+		 key_is(f, 3, "time_discovered_completed_ns")) {
 		op->seen_ns = MAX(op->seen_ns, value);
-	else if (key_is(f, 3, "timeout_ms") && value > 0 && value < INT64_MAX / 1000000)
+		f->entry.start_seen |= key_is(f, 3, "time_discovered_started_ns");
+	} else if (key_is(f, 3, "timeout_ms") && value > 0 && value < INT64_MAX / 1000000)
 		op->timeout_ns = value * 1000000;
 }
 
@@ -675,7 +677,8 @@ static void add_entries(struct flight *f, uint32_t at)
 		op->process = at;
 		op->group = group;
 		completed = completed || op->state == HANG_COMPLETED;
-		process->starts_known = process->starts_known || op->state == HANG_STARTED ||
+		process->starts_known = process->starts_known || e->start_seen ||
+					op->state == HANG_STARTED ||
 					(op->seen_ns && op->state != HANG_COMPLETED);
 		process->last_ns = MAX(process->last_ns, MAX(op->created_ns, op->seen_ns));
 		for (size_t s = 0; s < f->status_count; s++)

@@ -25,6 +25,7 @@
 #define HANG_NO_SEQUENCE INT64_MIN
 #define HANG_RANK_MAX (1 << 20) /* no job has as many processes */
 #define HANG_STACK_FRAMES 24u
+#define NOTE_FILE_MOST ((size_t)200) /* bytes of the name of a file in a note */
 
 enum hang_state { HANG_SCHEDULED, HANG_STARTED, HANG_COMPLETED };
 
@@ -91,6 +92,11 @@ struct hang_process {
 	bool counts_all; /* from the start of the program */
 };
 
+/* The name of a file, and what stands for it. */
+struct hang_hidden {
+	struct str name, shown;
+};
+
 struct hang_job {
 	struct mem *mem;
 	struct arena arena;
@@ -107,6 +113,10 @@ struct hang_job {
 	size_t progress_count, progress_cap;
 	struct str *notes; /* what is to be said of the inputs */
 	size_t note_count, note_cap;
+	struct str *unread; /* files that were not read */
+	size_t unread_count, unread_cap;
+	struct hang_hidden *hidden; /* set by hang_redact */
+	size_t hidden_count, hidden_cap;
 	size_t files_read, files_unreadable, files_torn, duplicates, other_jobs;
 	bool guessed; /* something is only likely: enough that nothing is certain */
 	bool no_memory;
@@ -123,6 +133,12 @@ ow_status hang_add_model(struct hang_job *job, struct model *m, const char *file
 			 struct ow_error *err);
 /* Something that was not read, and why. */
 void hang_add_unreadable(struct hang_job *job, const char *file, const char *why);
+
+/* redact.c: replaces the names of files, functions and groups of the user by hashes. After all is read, before hang_table. */
+ow_status hang_redact(struct hang_job *job, struct ow_error *err);
+/* A file's name and a note as they may be shown. */
+struct str hang_shown_file(const struct hang_job *job, struct str file);
+void hang_shown_note(const struct hang_job *job, struct str note, struct buf *to);
 
 /* The answer, with rows for all ranks of the job. */
 ow_status hang_table(struct hang_job *job, struct table *out, struct ow_error *err);

@@ -24,6 +24,9 @@ struct node {
 	} line;
 	double low, high, likely; /* against the reference, at the middle */
 	const char *why;
+	size_t parent; /* of the likely path: 2 × edge, + 1 when it comes from the edge's b */
+	struct clock_piece *pieces; /* by time; NULL: one line is enough */
+	size_t piece_count;
 };
 
 /* A pair of collectives of two nodes. */
@@ -224,6 +227,30 @@ struct addition {
 	double offset, low, high, drift;
 };
 
+/* Whether an edge holds one line between the middles of both recordings: if a clock was set between them, what is known at one middle says nothing
+ * about the other. */
+static bool is_usable(const struct clocks *c, const struct edge *e, bool forward)
+{
+	const struct clock_span *s;
+	double other;
+
+	if (!e->fit.span_count)
+		return false;
+	if (e->fit.span_count == 1 || (forward && e->a == 0))
+		return true;
+	s = span_of(c, e);
+	other = (double)c->middle[e->a] - s->offset;
+	for (unsigned i = 1; i < e->fit.span_count; i++) {
+		double from = (double)e->fit.spans[i].from,
+		       until = (double)e->fit.spans[i - 1].until, here = (double)c->middle[e->b];
+
+		if ((from <= other) != (from <= here) || (until < other && other < from) ||
+		    (until < here && here < from))
+			return false;
+	}
+	return true;
+}
+
 /* Offsets hold at the middle of each recording. If the middles are not at one moment, the drift between them comes on top, and what it could be
  * widens what is certain. */
 static struct addition edge_addition(const struct clocks *c, const struct edge *e, bool forward)
@@ -263,7 +290,7 @@ static void reach(struct clocks *c)
 					to->why = e->fit.why;
 				continue;
 			}
-			if (!from->reached || to == &c->nodes[0])
+			if (!from->reached || to == &c->nodes[0] || !is_usable(c, e, forward))
 				continue;
 			add = edge_addition(c, e, forward);
 			likely = from->likely + span_of(c, e)->likely;
@@ -275,6 +302,7 @@ static void reach(struct clocks *c)
 				to->line.offset = from->line.offset + add.offset;
 				to->line.drift = from->line.drift + add.drift;
 				to->likely = likely;
+				to->parent = i;
 				to->reached = changed = true;
 			}
 			if (from->low + add.low > to->low + 0.5) {
@@ -306,7 +334,8 @@ static void balance(struct clocks *c, double *sum, double *weight, double *slope
 			struct addition add;
 			double w;
 
-			if (!e->fit.span_count || !c->nodes[from].reached || !c->nodes[to].reached)
+			if (!c->nodes[from].reached || !c->nodes[to].reached ||
+			    !is_usable(c, e, forward))
 				continue;
 			add = edge_addition(c, e, forward);
 			w = 1 / (span_of(c, e)->likely * span_of(c, e)->likely + 1);
@@ -333,27 +362,125 @@ static void balance(struct clocks *c, double *sum, double *weight, double *slope
 
 /* ---- workers ---- */
 
-/* The pieces of a clock that was set during the recording: of the edge to the reference, moved so that the piece at the middle is as balanced. */
+/* The span of an edge as a piece of the clock of its b, or turned round as one of its a. */
+static struct clock_piece edge_piece(const struct edge *e, unsigned span, bool to_b)
+{
+	const struct clock_span *s = &e->fit.spans[span];
+	bool first = s->from == INT64_MIN;
+	double from = first ? 0 : (double)s->from;
+	double moved = s->offset + s->drift * (from - (double)s->origin);
+
+	if (to_b)
+		return (struct clock_piece){ s->from, s->offset, s->drift, s->origin };
+	return (struct clock_piece){ first ? INT64_MIN : span_add(s->from, llround(moved)),
+				     -s->offset, -s->drift,
+				     span_add(s->origin, llround(s->offset)) };
+}
+
+/* First `one`, then `next`: a clock on that of its parent, and the parent's on the reference's. Both hold from the later beginning on. */
+static struct clock_piece join_pieces(const struct clock_piece *one, const struct clock_piece *next,
+				      int64_t origin)
+{
+	double there = one->offset_ns + one->drift * ((double)origin - (double)one->origin_ns);
+	double at = (double)origin + there - (double)next->origin_ns;
+	int64_t from = INT64_MIN;
+
+	if (next->from_ns != INT64_MIN)
+		from = span_add(next->from_ns, -llround(there));
+	return (struct clock_piece){ .from_ns = MAX(one->from_ns, from),
+				     .offset_ns = there + next->offset_ns + next->drift * at,
+				     .drift = one->drift + next->drift,
+				     .origin_ns = origin };
+}
+
+/* What balancing moved a clock by: from the piece nearest to where it is now, because around the moment at which a clock was set two may hold. */
+static double moved_by(const struct clock_piece *pieces, size_t count, double offset)
+{
+	double moved = HUGE_VAL;
+
+	for (size_t i = 0; i < count; i++)
+		if (fabs(offset - pieces[i].offset_ns) < fabs(moved))
+			moved = offset - pieces[i].offset_ns;
+	return moved;
+}
+
+/*
+ * The pieces of a clock that was set during the recording, or whose parent's was: those of the edge to the parent, each cut where the parent's change. Then
+ * all are moved by what balancing moved the clock.
+ */
+static ow_status make_pieces(struct clocks *c, uint32_t n)
+{
+	struct node *node = &c->nodes[n];
+	const struct edge *e = &c->edges[node->parent / 2];
+	bool to_b = !(node->parent % 2);
+	const struct node *parent = &c->nodes[to_b ? e->a : e->b];
+	const struct clock_piece whole = { INT64_MIN, parent->line.offset, parent->line.drift,
+					   c->middle[to_b ? e->a : e->b] };
+	const struct clock_piece *next = parent->pieces ? parent->pieces : &whole;
+	size_t next_count = parent->pieces ? parent->piece_count : 1;
+	struct clock_piece *pieces =
+		ARENA_ARRAY(&c->arena, struct clock_piece, e->fit.span_count * next_count);
+	double moved;
+
+	if (!pieces)
+		return error_no_memory(c->err);
+	for (unsigned i = 0; i < e->fit.span_count; i++) {
+		struct clock_piece one = edge_piece(e, i, to_b);
+		int64_t end =
+			i + 1 < e->fit.span_count ? edge_piece(e, i + 1, to_b).from_ns : INT64_MAX;
+
+		for (size_t k = 0; k < next_count; k++) {
+			struct clock_piece joined = join_pieces(&one, &next[k], c->middle[n]);
+			int64_t until =
+				k + 1 < next_count
+					? join_pieces(&one, &next[k + 1], c->middle[n]).from_ns
+					: INT64_MAX;
+
+			if (joined.from_ns < end && until > one.from_ns)
+				pieces[node->piece_count++] = joined;
+		}
+	}
+	moved = moved_by(pieces, node->piece_count, node->line.offset);
+	for (size_t i = 0; i < node->piece_count; i++)
+		pieces[i].offset_ns += moved;
+	node->pieces = node->piece_count > 1 ? pieces : NULL;
+	return OW_OK;
+}
+
+/* Parents come before their children. */
+static ow_status make_all_pieces(struct clocks *c)
+{
+	bool *done = ARENA_ARRAY(&c->arena, bool, c->node_count + 1);
+	bool changed = true;
+
+	if (!done)
+		return error_no_memory(c->err);
+	done[0] = true;
+	while (changed) {
+		changed = false;
+		for (uint32_t n = 1; n < c->node_count; n++) {
+			const struct edge *e = &c->edges[c->nodes[n].parent / 2];
+
+			if (done[n] || !c->nodes[n].reached ||
+			    !done[c->nodes[n].parent % 2 ? e->b : e->a])
+				continue;
+			OW_TRY(make_pieces(c, n));
+			done[n] = changed = true;
+		}
+	}
+	return OW_OK;
+}
+
 static ow_status add_pieces(struct clocks *c, struct worker *w, uint32_t n)
 {
 	const struct node *node = &c->nodes[n];
-	const struct edge *direct = NULL;
-	double moved;
+	const struct clock_piece whole = { INT64_MIN, node->line.offset, node->line.drift,
+					   c->middle[n] };
 
-	for (size_t i = 0; i < c->edge_count; i++)
-		if (c->edges[i].a == 0 && c->edges[i].b == n && c->edges[i].fit.span_count > 1)
-			direct = &c->edges[i];
-	moved = direct ? node->line.offset - span_of(c, direct)->offset : 0;
-	for (unsigned i = 0; i < (direct ? direct->fit.span_count : 1); i++) {
-		const struct clock_span *s = direct ? &direct->fit.spans[i] : NULL;
-		struct clock_piece piece = { .from_ns = s ? s->from : INT64_MIN,
-					     .offset_ns = s ? s->offset + moved : node->line.offset,
-					     .drift = s ? s->drift : node->line.drift,
-					     .origin_ns = c->middle[n] };
-
-		if (!vec_push(c->job->mem, w->pieces, w->piece_count, w->piece_cap, piece))
+	for (size_t i = 0; i < (node->pieces ? node->piece_count : 1); i++)
+		if (!vec_push(c->job->mem, w->pieces, w->piece_count, w->piece_cap,
+			      node->pieces ? node->pieces[i] : whole))
 			return error_no_memory(c->err);
-	}
 	return OW_OK;
 }
 
@@ -434,6 +561,7 @@ static ow_status fit_all(struct clocks *c)
 		return error_no_memory(c->err);
 	reach(c);
 	balance(c, sum, weight, slope);
+	OW_TRY(make_all_pieces(c));
 	OW_TRY(set_workers(c));
 	conclude(c);
 	return OW_OK;

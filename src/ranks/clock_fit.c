@@ -12,6 +12,9 @@
 
 #define ROUNDS 60
 #define SPLITS 48
+#define FAR_PART 0.85 /* of the pairs are near the line, when the clock was not set */
+#define CUT_GAIN                                                                                   \
+	0.6 /* a cut leaves less of the distances; with two steps the first cut does not leave little */
 #define SKEW_PART                                                                                  \
 	0.25 /* of what is certain: ends may differ systematically, which the spread does not show */
 
@@ -41,6 +44,13 @@ static int by_end(const void *a, const void *b)
 	const struct clock_pair *x = a, *y = b;
 
 	return (x->b_end > y->b_end) - (x->b_end < y->b_end);
+}
+
+static int by_other_end(const void *a, const void *b)
+{
+	const struct clock_pair *x = a, *y = b;
+
+	return (x->a_end > y->a_end) - (x->a_end < y->a_end);
 }
 
 static int by_number(const void *a, const void *b)
@@ -183,7 +193,7 @@ static size_t find_cut(const struct fitting *f, const struct point *p, size_t n)
 	if (n < 12)
 		return 0;
 	l = robust_line(f, p, n);
-	if (spread(f, p, n, &l, 0.5) < 4 * noise + 5 * f->resolution + 2000)
+	if (spread(f, p, n, &l, FAR_PART) < 4 * noise + 5 * f->resolution + 2000)
 		return 0;
 	whole = best = summed_away(f, p, n);
 	low = 5;
@@ -204,7 +214,7 @@ static size_t find_cut(const struct fitting *f, const struct point *p, size_t n)
 		low = cut > stride + 5 ? cut - stride : 5;
 		high = MIN(cut + stride, n - 5);
 	}
-	return best < 0.3 * whole ? cut : 0;
+	return best < CUT_GAIN * whole ? cut : 0;
 }
 
 /* ---- what is certain ---- */
@@ -455,6 +465,31 @@ static bool fit_piece(struct fitting *f, size_t first, size_t end, struct clock_
 
 /* ---- all ---- */
 
+/* How much the differences of the ends change from pair to pair. */
+static double variation(const struct fitting *f)
+{
+	double sum = 0;
+
+	for (size_t i = 1; i < f->count; i++) {
+		const struct clock_pair *p = &f->pairs[i - 1], *q = &f->pairs[i];
+
+		sum += fabs((double)(q->a_end - p->a_end) - (double)(q->b_end - p->b_end));
+	}
+	return sum;
+}
+
+/* By time. A clock that was set back has its times twice; then the order is that of the other clock. */
+static void order_pairs(struct fitting *f)
+{
+	double sum;
+
+	qsort(f->pairs, f->count, sizeof(*f->pairs), by_end);
+	sum = variation(f);
+	qsort(f->pairs, f->count, sizeof(*f->pairs), by_other_end);
+	if (variation(f) >= sum)
+		qsort(f->pairs, f->count, sizeof(*f->pairs), by_end);
+}
+
 static ow_status prepare(struct fitting *f, struct ow_error *err)
 {
 	f->ends = ARENA_ARRAY(&f->arena, struct point, f->count + 1);
@@ -463,7 +498,7 @@ static ow_status prepare(struct fitting *f, struct ow_error *err)
 	f->scratch = ARENA_ARRAY(&f->arena, double, f->count + 1);
 	if (!f->ends || !f->upper || !f->lower || !f->scratch)
 		return error_no_memory(err);
-	qsort(f->pairs, f->count, sizeof(*f->pairs), by_end);
+	order_pairs(f);
 	f->base = f->pairs[f->count / 2].a_end - f->pairs[f->count / 2].b_end;
 	return OW_OK;
 }
@@ -482,12 +517,11 @@ static unsigned find_cuts(struct fitting *f, size_t *cuts)
 		for (size_t k = cuts[i]; k < cuts[i + 1]; k++) {
 			const struct clock_pair *pair = &f->pairs[k];
 
-			if (pair->direction == PAIR_MUTUAL)
-				p[n++] = (struct point){ (double)(pair->b_end - f->origin),
-							 (double)(pair->a_end - pair->b_end -
-								  f->base) };
+			/* Messages, too: when their ends differ more, only larger steps are found. */
+			p[n++] = (struct point){ (double)(pair->b_end - f->origin),
+						 (double)(pair->a_end - pair->b_end - f->base) };
 		}
-		cut = n == cuts[i + 1] - cuts[i] ? find_cut(f, p, n) : 0;
+		cut = find_cut(f, p, n);
 		if (!cut) {
 			i++;
 			continue;
@@ -497,6 +531,24 @@ static unsigned find_cuts(struct fitting *f, size_t *cuts)
 		pieces++;
 	}
 	return pieces;
+}
+
+/* When the clock was set is known to lie between two pairs; a clock that was set back has the times around twice. If the origin is there, either line may
+ * hold for it. */
+static void widen_gaps(const struct fitting *f, struct clock_fit *fit)
+{
+	for (unsigned i = 0; i + 1 < fit->span_count; i++) {
+		struct clock_span *s = &fit->spans[i], *next = s + 1;
+		bool between = f->origin > MIN(s->until, next->from) &&
+			       f->origin < MAX(s->until, next->from);
+
+		if (!between)
+			continue;
+		s->low = next->low = fmin(s->low, next->low);
+		s->high = next->high = fmax(s->high, next->high);
+		s->likely = fmax(s->high - s->offset, s->offset - s->low);
+		next->likely = fmax(next->high - next->offset, next->offset - next->low);
+	}
 }
 
 static void fit_pieces(struct fitting *f, struct clock_fit *fit)
@@ -511,7 +563,10 @@ static void fit_pieces(struct fitting *f, struct clock_fit *fit)
 		for (size_t k = cuts[i]; k < cuts[i + 1]; k++)
 			f->pairs[k].piece = (uint8_t)i;
 		s->from = i ? f->pairs[cuts[i]].b_start : INT64_MIN;
+		if (i > 1)
+			s->from = MAX(s->from, fit->spans[i - 1].from);
 		s->origin = f->origin;
+		s->until = f->pairs[cuts[i + 1] - 1].b_end;
 		if (cuts[i + 1] - cuts[i] < CLOCK_PAIRS_LEAST) {
 			fit->why = "fewer than 3 shared collectives";
 			return;
@@ -528,6 +583,7 @@ static void fit_pieces(struct fitting *f, struct clock_fit *fit)
 	fit->rejected = rejected;
 	fit->used = f->count - rejected;
 	fit->span_count = pieces;
+	widen_gaps(f, fit);
 }
 
 ow_status clock_fit(struct clock_pair *pairs, size_t count, int64_t resolution_ns, int64_t middle,

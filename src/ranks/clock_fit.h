@@ -31,6 +31,7 @@ struct clock_pair {
 /* What has to be added to b's times to get a's: offset + drift × (t - origin), from `from` on. */
 struct clock_span {
 	int64_t from, origin; /* b's time */
+	int64_t until; /* end of its last pair: from here to the next span's `from` either may hold */
 	double offset, drift;
 	double low, high; /* the offset at the origin is certainly between these */
 	double likely;	  /* ±, 95 % */

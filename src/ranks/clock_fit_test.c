@@ -187,12 +187,44 @@ static void test_clock_was_set(void **state)
 	assert_true(f.spans[1].low <= 25e6 + 300 && 25e6 - 300 <= f.spans[1].high);
 }
 
+/* The clock is set back so far that many of b's times come twice, or early in the recording, or two times. */
+static void test_clock_was_set_far(void **state)
+{
+	static const struct {
+		size_t first, second;
+		double by, then;
+	} cases[] = { { 60, 120, -3e9, 0 },
+		      { 30, 120, -2e7, 0 },
+		      { 85, 120, 5e7, 0 },
+		      { 40, 80, 3e7, -6e7 } };
+
+	(void)state;
+	for (unsigned c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+		struct truth t = { .offset = 5e6, .drift = 1e-5, .state = 11 + c };
+		struct clock_pair pairs[120];
+		struct clock_fit f;
+
+		make_pairs(&t, pairs, 120, 2000, 2000);
+		for (size_t i = cases[c].first; i < 120; i++) {
+			double by = cases[c].by + (i >= cases[c].second ? cases[c].then : 0);
+
+			pairs[i].b_start += llround(by);
+			pairs[i].b_end += llround(by);
+		}
+		fit(pairs, 120, &f);
+		assert_int_equal(f.span_count, cases[c].second < 120 ? 3 : 2);
+		assert_true(f.rejected <= 2);
+		assert_true(fabs(f.spans[0].offset - 5e6) < 100000);
+		assert_true(fabs(f.spans[1].offset - (5e6 - cases[c].by)) < 200000);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bounds_hold),   cmocka_unit_test(test_wrong_pairs),
 		cmocka_unit_test(test_impossible),    cmocka_unit_test(test_messages),
-		cmocka_unit_test(test_clock_was_set),
+		cmocka_unit_test(test_clock_was_set), cmocka_unit_test(test_clock_was_set_far),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

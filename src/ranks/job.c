@@ -190,6 +190,54 @@ static ow_status find_steps(struct ranks_job *job, struct ow_error *err)
 	return OW_OK;
 }
 
+/* Whether a clock was set while the step ran: then its length is not that of the work in it. */
+static bool is_broken(const struct ranks_job *job, int64_t number)
+{
+	for (size_t i = 0; i < job->worker_count; i++) {
+		const struct worker *w = &job->workers[i];
+		const struct worker_step *step =
+			w->left_out || w->piece_count < 2 ? NULL : worker_step_of(w, number);
+
+		for (size_t k = 1; step && k < w->piece_count; k++) {
+			/* The first pair on the new clock may come a little after it was set. */
+			int64_t length = step->end_ns - step->start_ns;
+
+			if (w->pieces[k].from_ns > step->start_ns &&
+			    w->pieces[k].from_ns < step->end_ns + length)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Steps in which a clock was set are not compared, as long as others are left. */
+static void drop_broken_steps(struct ranks_job *job)
+{
+	size_t kept = 0;
+
+	for (size_t s = 0; s < job->step_count; s++)
+		kept += !is_broken(job, job->step_numbers[s]);
+	if (!kept || kept == job->step_count)
+		return;
+	kept = 0;
+	for (size_t s = 0; s < job->step_count; s++)
+		if (!is_broken(job, job->step_numbers[s]))
+			job->step_numbers[kept++] = job->step_numbers[s];
+	job->step_count = kept;
+}
+
+static void mark_compared(struct ranks_job *job)
+{
+	for (size_t s = 0; s < job->step_count; s++)
+		for (size_t i = 0; i < job->worker_count; i++) {
+			struct worker_step *step =
+				worker_step_of(&job->workers[i], job->step_numbers[s]);
+
+			if (step)
+				step->compared = true;
+		}
+}
+
 /* A step of the job lasts as long as that of its slowest worker. */
 static ow_status measure_steps(struct ranks_job *job, struct ow_error *err)
 {
@@ -218,9 +266,11 @@ ow_status ranks_finish(struct ranks_job *job, struct ow_error *err)
 			job->file_count, job->file_count == 1 ? "" : "s");
 	OW_TRY(ranks_identify(job, err));
 	OW_TRY(find_steps(job, err));
-	OW_TRY(measure_steps(job, err));
 	OW_TRY(ranks_pair(job, err));
 	OW_TRY(ranks_clocks(job, err));
+	drop_broken_steps(job);
+	mark_compared(job);
+	OW_TRY(measure_steps(job, err));
 	OW_TRY(ranks_waits(job, err));
 	if (job->clock != CLOCK_IMPOSSIBLE)
 		OW_TRY(ranks_links(job, err));

@@ -24,6 +24,7 @@ enum item_type { ITEM_POST, ITEM_WAIT, ITEM_MARK /* the end of a kind of work */
 /* After `work_ns` of own work in all. */
 struct item {
 	int64_t work_ns, at_ns; /* at_ns: its time in the recording, for the order */
+	int64_t peers_ns;	/* median of the peers' work since their item before */
 	uint32_t call;
 	uint8_t type, label; /* of the work before it */
 };
@@ -58,6 +59,9 @@ struct step_program {
 	size_t item_count, item_cap;
 	size_t *first_item; /* per worker, one more than there are */
 	int64_t *own_ns;    /* per worker and label */
+	int64_t *
+		peers_ns; /* per worker: sum of its items' and of what follows the last; 0 = unknown */
+	int64_t *tail_ns; /* per worker: of that, what follows the last */
 	struct call *calls;
 	size_t call_count, call_cap;
 	struct meet *meets;
@@ -517,6 +521,132 @@ void job_replay_close(struct job_replay *r)
 	mem_free(r->job->mem, r, sizeof(*r));
 }
 
+/* ---- work of the peers ---- */
+
+/*
+ * A worker that does more work than its peers does not do more of it everywhere: a pause of the host is before the first kernel, a slow operation at one
+ * place. So a worker that is replayed like its peers gets their work from collective to collective, where enough of them post the same ones.
+ */
+struct parts_of_peers {
+	const uint32_t *role;
+	const bool *apart;
+	int64_t *values;
+	size_t workers;
+};
+
+/* The item of the next collective from `at` on; the worker's end when there is none. */
+static size_t next_post(const struct step_program *p, size_t worker, size_t at)
+{
+	while (at < p->first_item[worker + 1] && p->items[at].type != ITEM_POST)
+		at++;
+	return at;
+}
+
+static int64_t work_until(const struct step_program *p, size_t worker, size_t item)
+{
+	if (item == p->first_item[worker + 1])
+		return sum_labels(p->own_ns + worker * LABELS);
+	return p->items[item].work_ns;
+}
+
+/* Whether two workers post the same kinds of collectives in the same order. */
+static bool same_posts(const struct step_program *p, size_t a, size_t b)
+{
+	size_t end_a = p->first_item[a + 1], end_b = p->first_item[b + 1];
+	size_t x = next_post(p, a, p->first_item[a]), y = next_post(p, b, p->first_item[b]);
+
+	while (x < end_a && y < end_b) {
+		if (p->calls[p->items[x].call].kind != p->calls[p->items[y].call].kind)
+			return false;
+		x = next_post(p, a, x + 1);
+		y = next_post(p, b, y + 1);
+	}
+	return x == end_a && y == end_b;
+}
+
+/* Gives the items [first, post] of a worker, or what follows its last item, the share of the peers' work that they have of its own. */
+static void share_part(struct step_program *p, size_t worker, size_t first, size_t post,
+		       int64_t peers_ns)
+{
+	int64_t before = first > p->first_item[worker] ? p->items[first - 1].work_ns : 0;
+	int64_t own = work_until(p, worker, post) - before;
+	bool tail = post == p->first_item[worker + 1];
+
+	for (size_t i = first; i < post + !tail; i++) {
+		int64_t mine = MAX(p->items[i].work_ns - before, 0);
+
+		before = MAX(before, p->items[i].work_ns);
+		if (own > 0)
+			p->items[i].peers_ns =
+				llround((double)peers_ns * (double)mine / (double)own);
+		else
+			p->items[i].peers_ns = i == post ? peers_ns : 0;
+	}
+	if (tail) {
+		int64_t rest = MAX(work_until(p, worker, post) - before, 0);
+
+		p->tail_ns[worker] =
+			own > 0 ? llround((double)peers_ns * (double)rest / (double)own) : peers_ns;
+	}
+	p->peers_ns[worker] = span_add(p->peers_ns[worker], peers_ns);
+}
+
+static void find_parts(struct step_program *p, const struct parts_of_peers *q, size_t worker,
+		       uint32_t *peers, size_t *at)
+{
+	size_t alike = 0, all = 0, from = p->first_item[worker], post;
+
+	for (size_t i = 0; i < q->workers; i++) {
+		if (i == worker || q->role[i] != q->role[worker] || q->apart[i])
+			continue;
+		all++;
+		if (same_posts(p, worker, i)) {
+			at[alike] = p->first_item[i];
+			peers[alike++] = (uint32_t)i;
+		}
+	}
+	if (!alike || 2 * alike < all)
+		return;
+	do {
+		post = next_post(p, worker, from);
+		for (size_t k = 0; k < alike; k++) {
+			size_t next = next_post(p, peers[k], at[k]);
+			int64_t before =
+				at[k] > p->first_item[peers[k]] ? p->items[at[k] - 1].work_ns : 0;
+
+			q->values[k] = MAX(work_until(p, peers[k], next) - before, 0);
+			at[k] = next + 1;
+		}
+		share_part(p, worker, from, post, ranks_median(q->values, alike));
+		from = post + 1;
+	} while (post < p->first_item[worker + 1]);
+}
+
+ow_status job_replay_compare(struct job_replay *r, const uint32_t *role, const bool *apart,
+			     const bool *wanted, struct ow_error *err)
+{
+	size_t workers = r->job->worker_count;
+	uint32_t *peers = ARENA_ARRAY(&r->arena, uint32_t, workers + 1);
+	size_t *at = ARENA_ARRAY(&r->arena, size_t, workers + 1);
+	int64_t *values = ARENA_ARRAY(&r->arena, int64_t, workers + 1);
+	const struct parts_of_peers q = { role, apart, values, workers };
+
+	if (!at || !peers || !values)
+		return error_no_memory(err);
+	for (size_t s = 0; s < r->step_count; s++) {
+		struct step_program *p = &r->steps[s];
+
+		p->peers_ns = ARENA_ARRAY(&r->arena, int64_t, workers + 1);
+		p->tail_ns = ARENA_ARRAY(&r->arena, int64_t, workers + 1);
+		if (!p->peers_ns || !p->tail_ns)
+			return error_no_memory(err);
+		for (size_t i = 0; i < workers; i++)
+			if (wanted[i] && !r->job->workers[i].many)
+				find_parts(p, &q, i, peers, at);
+	}
+	return OW_OK;
+}
+
 /* ---- replaying ---- */
 
 static int64_t transfer_of(const struct job_replay *r, const struct call *c)
@@ -574,10 +704,39 @@ static void settle_pending(struct job_replay *r, struct step_program *p, size_t 
 	*pending = kept;
 }
 
+/* What a worker's own work is multiplied with, and whether it is that of its peers. */
+struct scaling {
+	const double *by; /* per label; NULL = 1 */
+	bool like_peers;
+	double peers; /* for like_peers */
+};
+
+static struct scaling scaling_of(const struct job_replay *r, const struct step_program *p,
+				 size_t worker, const double *scale)
+{
+	struct scaling to = { scale ? &scale[worker * LABELS] : NULL, false, 1 };
+
+	if (!to.by || !p->peers_ns || p->peers_ns[worker] <= 0 || r->job->workers[worker].many ||
+	    !(fabs(to.by[0] - 1) > 1e-9))
+		return to;
+	to.like_peers = true;
+	to.peers = to.by[0] * (double)sum_labels(p->own_ns + worker * LABELS) /
+		   (double)p->peers_ns[worker];
+	return to;
+}
+
+static double scaled_work(const struct scaling *to, const struct item *item, int64_t done_ns)
+{
+	if (to->like_peers)
+		return to->peers * (double)item->peers_ns;
+	return (to->by ? to->by[item->label] : 1) * (double)MAX(item->work_ns - done_ns, 0);
+}
+
 /* Runs one worker until it has to wait. */
 static bool run_worker(struct job_replay *r, struct step_program *p, size_t worker,
 		       const double *scale, size_t *pending)
 {
+	struct scaling to = scaling_of(r, p, worker, scale);
 	bool moved = false;
 
 	for (; r->at[worker] < p->first_item[worker + 1]; r->at[worker]++) {
@@ -586,8 +745,7 @@ static bool run_worker(struct job_replay *r, struct step_program *p, size_t work
 
 		if (item->type == ITEM_WAIT && c->ended < 0)
 			return moved;
-		r->now[worker] += (scale ? scale[item->label] : 1) *
-				  (double)MAX(item->work_ns - r->work[worker], 0);
+		r->now[worker] += scaled_work(&to, item, r->work[worker]);
 		r->work[worker] = MAX(r->work[worker], item->work_ns);
 		moved = true;
 		if (item->type == ITEM_WAIT) {
@@ -623,15 +781,17 @@ static bool run_once(struct job_replay *r, struct step_program *p, const double 
 		moved = false;
 		for (size_t w = 0; w < workers; w++)
 			if (r->at[w] < p->first_item[w + 1])
-				moved |= run_worker(r, p, w, scale ? &scale[w * LABELS] : NULL,
-						    &pending);
+				moved |= run_worker(r, p, w, scale, &pending);
 		settle_pending(r, p, &pending, &moved);
 	}
 	for (size_t w = 0; w < workers; w++) {
+		struct scaling to = scaling_of(r, p, w, scale);
+		int64_t left = MAX(sum_labels(p->own_ns + w * LABELS) - r->work[w], 0);
+
 		if (r->at[w] < p->first_item[w + 1])
 			return false;
-		r->now[w] += (scale ? scale[w * LABELS] : 1) *
-			     (double)MAX(sum_labels(p->own_ns + w * LABELS) - r->work[w], 0);
+		r->now[w] += to.like_peers ? to.peers * (double)p->tail_ns[w]
+					   : (to.by ? to.by[0] : 1) * (double)left;
 	}
 	return true;
 }

@@ -156,6 +156,10 @@ static ow_status pair_named(struct pairing *p)
 
 			if (worker->stage >= 0 && worker->rank < 0)
 				break; /* of a file with the whole job */
+			if (c->doubtful && (!c->group || c->seq < 0)) {
+				job->unpaired++;
+				continue;
+			}
 			if (!vec_push(job->mem, p->items, p->count, p->cap,
 				      (struct item){ ranks_pair_key(worker, c), w, i,
 						     ranks_pair_look(c) }))

@@ -65,6 +65,7 @@ struct collective {
 	uint8_t kind;
 	uint8_t forward; /* sends and receives between stages: 1 forward, 2 backward, 0 unknown */
 	bool launched;	 /* the call that started it is known */
+	bool doubtful;	 /* its step shares time with others: it may be of another one */
 };
 
 /* When own work that waits for a collective can begin: clocks of devices and rounding let it begin a little before the collective ends. */
@@ -84,6 +85,7 @@ struct pause {
 struct worker_step {
 	int64_t number, start_ns, end_ns;
 	enum step_use use;
+	bool compared;		       /* one of ranks_job.step_numbers */
 	int64_t class_ns[CLASS_COUNT]; /* shares; add up to the step */
 	uint64_t slices;	       /* of own work */
 	int64_t own_ns;		       /* set by replay.c: the step less waits and transfers */
@@ -167,6 +169,7 @@ struct worker {
 	double drift_ppm;
 	int64_t likely_ns, proven_ns;
 	uint64_t pairs_used, pairs_rejected;
+	bool waits_unknown; /* too many of its collectives have no partner on a known clock */
 	/* ---- straggler ---- */
 	enum straggler_kind straggler;
 	double slowdown_caused; /* NaN = unknown */
@@ -273,6 +276,10 @@ ow_status ranks_finish(struct ranks_job *job, struct ow_error *err);
 /* ranks_table.c: one row per worker; the map of ranks and steps is the extra "map". */
 ow_status ranks_table(struct ranks_job *job, struct table *out, struct ow_error *err);
 
+/* align.c: moves all times of a frozen model to the clock of its lowest rank; where that cannot be known a note says so. */
+struct builder;
+ow_status ranks_align(struct builder *b, struct ow_error *err);
+
 /* ---- parts, in the order of their work ---- */
 
 /* identity.c: copies, other jobs, missing ranks. */
@@ -298,6 +305,11 @@ struct rank_means {
 bool ranks_means(const struct ranks_job *job, const struct worker *w, struct rank_means *out);
 /* waits.c: how long the worker waits in a collective for the last one; the meeting's last_ns is known. */
 int64_t ranks_wait(const struct worker *w, const struct collective *c, const struct meeting *m);
+/* Whether waits and transfers of the worker are known. */
+static inline bool ranks_waits_known(const struct ranks_job *job, const struct worker *w)
+{
+	return job->waits_known && w->has_clock && !w->waits_unknown;
+}
 /* pair.c: equal in collectives that may be one and the same; equal in those that are. */
 uint64_t ranks_pair_key(const struct worker *w, const struct collective *c);
 uint64_t ranks_pair_look(const struct collective *c);
@@ -327,6 +339,10 @@ void job_replay_close(struct job_replay *r);
  * cannot be replayed. */
 int64_t job_replay_step(struct job_replay *r, size_t step, const double *scale,
 			enum transfer_use transfers);
+/* From here on, work that is multiplied is done where the peers do theirs: `role` and `apart` (no worker's peer) are per worker, `wanted` are the workers
+ * that this is for. */
+ow_status job_replay_compare(struct job_replay *r, const uint32_t *role, const bool *apart,
+			     const bool *wanted, struct ow_error *err);
 /* Own work of a worker in a step by label: LABELS of them. */
 const int64_t *job_replay_own(const struct job_replay *r, size_t step, size_t worker);
 

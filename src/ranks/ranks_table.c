@@ -129,7 +129,7 @@ static void fill_row(struct table *t, const struct ranks_job *job, const struct 
 	uint32_t row = table_add_row(t, 0);
 	struct rank_means mean;
 	bool steps = ranks_means(job, w, &mean);
-	bool waits = steps && w->has_clock && job->waits_known;
+	bool waits = steps && ranks_waits_known(job, w);
 	char role[64] = "";
 
 	set_number(t, row, COLUMN_RANK, number_of(job, w), has_number(w));

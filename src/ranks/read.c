@@ -948,6 +948,29 @@ static void number_collectives(struct worker *w)
 	}
 }
 
+/* Whether a step shares time with the one before or after it. */
+static bool shares_time(const struct worker *w, size_t step)
+{
+	const struct worker_step *s = &w->steps[step];
+	int64_t slack = (s->end_ns - s->start_ns) / 20;
+
+	return (step && w->steps[step - 1].end_ns > s->start_ns + slack) ||
+	       (step + 1 < w->step_count && w->steps[step + 1].start_ns < s->end_ns - slack);
+}
+
+/* Steps that share time: the clock was set back, or they run at once. What belongs to which of them is not sure, and so collectives without a sequence number
+ * cannot be paired by their step. */
+static void doubt_collectives(struct worker *w)
+{
+	for (size_t s = 0; s < w->step_count; s++) {
+		if (!shares_time(w, s))
+			continue;
+		w->steps[s].use = STEP_INCOMPLETE;
+		for (size_t i = 0; i < w->collective_count; i++)
+			w->collectives[i].doubtful |= w->collectives[i].step == w->steps[s].number;
+	}
+}
+
 static ow_status copy_op_names(struct reader *r, struct worker *w)
 {
 	for (size_t i = 0; i < w->op_count; i++) {
@@ -996,6 +1019,8 @@ static ow_status finish_worker(struct reader *r, size_t number)
 	if (w->step_count)
 		qsort(w->steps, w->step_count, sizeof(*w->steps), by_time);
 	number_collectives(w);
+	if (!part->many)
+		doubt_collectives(w);
 	return copy_op_names(r, w);
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define LEAST_TRANSIENT 0.10
+#define LEAST_OF_TWO 0.05 /* excess over a single peer, which may be the odd one */
 #define LEAST_STAGE 1.05
 #define TRANSIENT_LEAST 6 /* steps: with fewer, one that differs says little */
 #define WORK_MOST 2e8	  /* items of all replays: above it only suspects are replayed */
@@ -31,12 +32,26 @@ double judge_middle_excess(struct judge *j, size_t worker, double *noise)
 	return middle;
 }
 
+/* Of two workers that are only compared with each other, one is above the other by as much as that is below: they count once. */
+static bool is_counted(const struct judge *j, size_t worker, size_t *peers)
+{
+	size_t first = worker;
+
+	*peers = 0;
+	for (size_t i = 0; i < j->job->worker_count; i++)
+		if (is_peer(j, i, worker)) {
+			++*peers;
+			first = MIN(first, i);
+		}
+	return *peers != 1 || first == worker;
+}
+
 /* From which excess on a step is slow: above chance from step to step, and above the usual difference between workers. */
 static ow_status find_threshold(struct judge *j)
 {
 	double *noise = ARENA_ARRAY(&j->arena, double, j->job->worker_count + 1);
-	double *middle = ARENA_ARRAY(&j->arena, double, j->job->worker_count + 1), cross, center;
-	size_t count = 0;
+	double *middle = ARENA_ARRAY(&j->arena, double, j->job->worker_count + 1), cross;
+	size_t count = 0, most = 0, peers;
 
 	if (!noise || !middle)
 		return error_no_memory(j->err);
@@ -44,22 +59,19 @@ static ow_status find_threshold(struct judge *j)
 		double own = 0,
 		       one = is_judged(&j->job->workers[i]) ? judge_middle_excess(j, i, &own) : NAN;
 
-		if (isnan(one) || j->apart[i])
+		if (isnan(one) || j->apart[i] || !is_counted(j, i, &peers))
 			continue;
+		most = MAX(most, peers);
 		noise[count] = own;
-		middle[count++] = one;
+		middle[count++] = fabs(one);
 	}
-	j->threshold = LEAST_EXCESS;
+	j->threshold = most == 1 ? LEAST_OF_TWO : LEAST_EXCESS;
 	if (!count)
 		return OW_OK;
 	j->threshold = fmax(j->threshold, 5 * 1.4826 * ranks_median_real(noise, count));
-	if (count < 4)
-		return OW_OK;
-	center = ranks_median_real(middle, count);
-	for (size_t i = 0; i < count; i++)
-		middle[i] = fabs(middle[i] - center);
 	cross = 1.4826 * ranks_median_real(middle, count);
-	j->threshold = fmax(j->threshold, 4 * cross);
+	if (count >= 4)
+		j->threshold = fmax(j->threshold, 4 * cross);
 	return OW_OK;
 }
 
@@ -178,6 +190,14 @@ static double slowdown_of(struct judge *j, size_t one)
 	j->like[one] = true;
 	replay_steps(j, j->replayed);
 	return judge_gain(j, j->bases, j->replayed, is_rare(&j->job->workers[one]));
+}
+
+/* Workers that may be stragglers are replayed with the work of their peers at each place. */
+static ow_status compare_parts(struct judge *j)
+{
+	for (size_t i = 0; i < j->job->worker_count; i++)
+		j->like[i] = j->job->workers[i].straggler != STRAGGLER_NONE;
+	return job_replay_compare(j->replay, j->role, j->apart, j->like, j->err);
 }
 
 static double replay_items(const struct judge *j)
@@ -406,6 +426,7 @@ static ow_status judge_all(struct judge *j)
 	for (size_t i = 0; i < workers; i++)
 		if (is_judged(&job->workers[i]))
 			classify(j, i);
+	OW_TRY(compare_parts(j));
 	weigh(j);
 	job->slowdown = judge_slowdown(j, stage_count(job) >= 2);
 	for (size_t i = 0; i < workers; i++)

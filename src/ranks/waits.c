@@ -11,6 +11,7 @@
 
 #define TOGETHER_NS 20000
 #define TOGETHER_PART 0.005
+#define UNKNOWN_MOST 0.05 /* of the time in collectives */
 
 struct arrival {
 	int64_t first_ns, last_ns; /* starts, in the reference's time */
@@ -94,8 +95,17 @@ int64_t ranks_wait(const struct worker *w, const struct collective *c, const str
 	return MIN(wait, c->end_ns - c->start_ns);
 }
 
+/* Of a collective without a partner whose clock is known it is not known how much is waiting. */
+static bool is_split(const struct ranks_job *job, const struct collective *c)
+{
+	return c->meeting && !job->meetings[c->meeting - 1].rejected &&
+	       job->meetings[c->meeting - 1].last_ns != TIME_UNKNOWN;
+}
+
 static void split_worker(struct ranks_job *job, struct worker *w)
 {
+	double known = 0, unknown = 0;
+
 	for (size_t i = 0; i < w->collective_count; i++) {
 		const struct collective *c = &w->collectives[i];
 		struct worker_step *step = c->step == NO_STEP ? NULL : worker_step_of(w, c->step);
@@ -103,11 +113,15 @@ static void split_worker(struct ranks_job *job, struct worker *w)
 
 		if (!step)
 			continue;
-		if (c->meeting && !job->meetings[c->meeting - 1].rejected)
+		if (is_split(job, c))
 			wait = ranks_wait(w, c, &job->meetings[c->meeting - 1]);
+		if (step->compared)
+			*(is_split(job, c) ? &known : &unknown) +=
+				(double)(c->end_ns - c->start_ns);
 		step->wait_ns = span_add(step->wait_ns, wait);
 		step->transfer_ns = span_add(step->transfer_ns, c->end_ns - c->start_ns - wait);
 	}
+	w->waits_unknown = unknown > UNKNOWN_MOST * (known + unknown);
 }
 
 /* The median error of the clocks against the mean of the longest waits of collectives. */
@@ -288,6 +302,8 @@ ow_status ranks_waits(struct ranks_job *job, struct ow_error *err)
 			 "ones",
 			 (unsigned long long)rejected, (unsigned long long)checked);
 		job->clock = CLOCK_IMPOSSIBLE;
+		for (size_t i = 0; i < job->worker_count; i++)
+			job->workers[i].has_clock = false;
 		snprintf(job->clock_why, sizeof(job->clock_why), "%s", job->waits_why);
 		return OW_OK;
 	}

@@ -328,6 +328,31 @@ class Classes(unittest.TestCase):
                               check=True)
         self.assertIn("at least 82 % is waiting for the other rank", " ".join(done.stdout.split()))
 
+    def test_collectives_with_holes(self):
+        """Four all-reduces a step, in turn long and short; rank 1 is 900 us late to the first. The trace of rank 1 lacks the first of step 1 and the last of
+        step 2, and its clock is 5 ms ahead: pairs by order would compare long ones with short ones there."""
+        folder = self.path.parent
+        wait = total = 0
+        for rank, late in ((0, 0), (1, 900)):
+            t = Trace()
+            for step in range(4):
+                base = step * 6000 + 5000 * rank
+                t.step(step, base, 3360)
+                for begin, end in ((0, 300 + late), (1300, 1500), (1530, 1800), (2800, 3330)):
+                    t.slice("cpu_op", "aten::mm", base + begin, end - begin)
+                for k, (start, end) in enumerate(((300, 1300), (1500, 1530), (1800, 2800), (3330, 3360))):
+                    if rank == 1 and (step, k) in ((1, 0), (2, 3)):
+                        continue
+                    begin = start + (late if k == 0 else 0)
+                    t.slice("user_annotation", "gloo:all_reduce", base + begin, end - begin)
+                    total += end - begin
+                    wait += 900 if rank == 0 and k == 0 and step != 1 else 0
+            content = json.loads(t.text())
+            content["distributedInfo"] = {"rank": rank, "world_size": 2, "backend": "gloo"}
+            (folder / ("rank%d.json" % rank)).write_text(json.dumps(content))
+        done = subprocess.run([BIN, "verdict", str(folder / "rank0.json"), str(folder / "rank1.json")], capture_output=True, text=True, check=True)
+        self.assertIn("at least %.0f %% is waiting for the other rank" % (100 * wait / total), " ".join(done.stdout.split()))
+
     def test_waiting_after_every_launch(self):
         t = Trace()
         for i in range(200):

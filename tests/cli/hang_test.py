@@ -63,6 +63,30 @@ class Hang(unittest.TestCase):
             self.assertEqual(answer[key], value, (key, answer["sentence"], answer["why"]))
         return answer
 
+    def test_redact(self):
+        """No name of the user is left in any output; the answer is the same."""
+        secret = ("secretdir", "secretjob", "secret_load", "secret_why", "secretgroup", "secretbroken")
+        self.write("secretdir/secretjob_rank0.txt", "Process 1: python3 /home/secretdir/secretjob.py --rank=0\nPython v3.11.2 (/usr/bin/python3.11)\n\n"
+                   'Thread 1 (idle): "MainThread"\n    all_reduce (/home/secretdir/venv/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py:1534)\n'
+                   "    <module> (/home/secretdir/secretjob.py:120)\n")
+        self.write("secretdir/secretjob_rank1.txt", "Process 2: python3 /home/secretdir/secretjob.py --rank=1\nPython v3.11.2 (/usr/bin/python3.11)\n\n"
+                   'Thread 2 (active): "MainThread"\n    secret_load (/home/secretdir/secretjob.py:88)\n    <module> (/home/secretdir/secretjob.py:120)\n')
+        self.write("secretdir/secretbroken.json", "{ \"entries\": [")
+        plain = self.ask()
+        for words in ((), ("--json",)):
+            run = subprocess.run([BIN, "hang", self.folder, "--redact", *words], capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            for word in secret:
+                self.assertNotIn(word, run.stdout.replace(self.folder, ""))
+        hidden = json.loads(run.stdout)
+        self.assertIn("secret_load", plain["sentence"])
+        for key in ("conclusion", "ranks", "certain", "collective", "sequence"):
+            self.assertEqual(hidden[key], plain[key], key)
+        self.assertEqual([r["state"] for r in hidden["rows"]], [r["state"] for r in plain["rows"]])
+        log = self.write("secretdir/secretjob.log", "[rank1]: ValueError: secret_why in /home/secretdir\n")
+        run = subprocess.run([BIN, "hang", self.folder, log, "--redact", "--json"], capture_output=True, text=True, check=False, timeout=60)
+        self.assertNotIn("secret_why", run.stdout)
+
     # ---- dumps ----
 
     def test_where_the_rank_is(self):
@@ -86,6 +110,22 @@ class Hang(unittest.TestCase):
             ours = {n: g for n, g in groups.items() if rank in g[1]}
             self.write(f"{rank}.json", dump(done + more, ours))
         self.concludes("hang", [2], certain=True, group="pp", sequence=1)
+
+    def test_scheduled_only(self):
+        """Starts are recorded, so a rank that only scheduled did not start; nothing else is under way on it."""
+        for rank in range(3):
+            done = [entry(n, time_discovered_started_ns=NOW + n * 10**8, time_discovered_completed_ns=NOW + n * 10**8 + 5) for n in (1, 2, 3)]
+            last = entry(4, state="scheduled") if rank == 1 else entry(4, state="started", time_discovered_started_ns=NOW + 4 * 10**8 + 3)
+            self.write(f"{rank}.json", dump(done + [last], {"0": ("default_pg", [0, 1, 2])}))
+        self.concludes("hang", [1], sequence=4)
+
+    def test_one_call_after_the_others_came(self):
+        """Rank 1 completed one more call of another group after rank 0 had come, and then nothing: that does not say that it goes on."""
+        groups = {"0": ("default_pg", [0, 1]), "1": ("other", [1])}
+        self.write("0.json", dump([entry(1), entry(2, state="started")], {"0": groups["0"]}))
+        other = entry(1, group="1", about="other", order=7, time_created_ns=NOW + 2 * 10**8 + 1000)
+        self.write("1.json", dump([entry(1), other], groups))
+        self.concludes("hang", [1])
 
     def test_started_and_scheduled(self):
         """Each has started one and scheduled the other: a deadlock of devices, although all have entered all."""

@@ -58,6 +58,32 @@ class Ranks(unittest.TestCase):
             self.skipTest("no DuckDB")
         return document("sql", *self.files, "--one-run", text)["rows"]
 
+    def check_ends(self, last):
+        """`last`: the end of the last collective of each rank, in ns; all leave it together."""
+        self.assertEqual(len(last), RANKS)
+        self.assertLess(max(last) - min(last), 100_000)
+
+    def test_aligned_times(self):
+        """--align clocks: the ranks leave a collective together in SQL and timelines, of traces and of our own files; without it they do not."""
+        own = []
+        for path in self.files:
+            own.append(self.root / f"{path.stem}.opw")
+            run("convert", path, "-o", own[-1])
+        run("convert", *self.files, "--to", "timeline", "-o", self.root / "all.json", "--align", "clocks")
+        ends = {}
+        for e in json.loads((self.root / "all.json").read_text())["traceEvents"]:
+            if e["ph"] == "X" and e["name"].startswith("nccl"):
+                ends[e["pid"]] = max(ends.get(e["pid"], 0), int((e["ts"] + e["dur"]) * 1000))
+        self.check_ends(ends.values())
+        query = "SELECT max(ts + dur) AS t FROM event WHERE name LIKE 'nccl%' GROUP BY source_id"
+        rows = self.sql(query)
+        self.assertGreater(max(r["t"] for r in rows) - min(r["t"] for r in rows), 200 * MS)
+        for files in (self.files, own):
+            aligned = document("sql", *files, "--one-run", "--align", "clocks", query)["rows"]
+            self.check_ends([r["t"] for r in aligned])
+            steps = document("sql", *files, "--one-run", "--align", "clocks", "SELECT step, max(end_ns) - min(start_ns) AS t FROM step_window GROUP BY step")
+            self.assertLess(max(r["t"] for r in steps["rows"]), 150 * MS)
+
     def test_collectives(self):
         """Wait and transfer sum to each collective; waits are those of the simulation."""
         rows = self.sql("SELECT rank, seq, dur, wait, transfer, meeting, members, last, job_ts, ts FROM job_collective")

@@ -22,12 +22,14 @@ KERNEL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
 class Job:
     """world ranks in groups of `tensor` neighbours; rank r is in data-parallel group r % tensor."""
 
-    def __init__(self, seed, world, tensor, compute=None, link=None, clocks=None):
+    def __init__(self, seed, world, tensor, compute=None, link=None, clocks=None, pause=None, was_set=None):
         self.rng = random.Random(seed)
         self.world, self.tensor = world, tensor
         self.compute = compute or {}  # rank: factor
         self.link = link or {}  # name of a group: factor
         self.clocks = clocks or {}  # rank: MHz of its device
+        self.pause = pause or {}  # rank: us that its host does nothing at the begin of a step
+        self.was_set = was_set or {}  # host: when its clock is set, as a part of the recording, and by how many us
         self.now = [0.0] * world
         self.events = [[] for _ in range(world)]
         self.calls = [0] * world
@@ -56,6 +58,8 @@ class Job:
 
     def step(self, number):
         begin = list(self.now)
+        for r, pause in self.pause.items():
+            self.now[r] += pause
         for _ in range(LAYERS):
             ready = []
             for r in range(self.world):
@@ -81,8 +85,9 @@ class Job:
                 if r in self.clocks:
                     events += [{"ph": "C", "name": "GPU 0 SM clock", "pid": 0, "ts": self.now[r] * k / 20,
                                 "args": {"MHz": self.clocks[r] + self.rng.randrange(-5, 5)}} for k in range(20)]
+                part, moved = self.was_set.get(r // PER_HOST, (1, 0))
                 for e in events:
-                    e["ts"] = round(e["ts"] + 1e6 + offsets[r // PER_HOST], 3)
+                    e["ts"] = round(e["ts"] + 1e6 + offsets[r // PER_HOST] + moved * (e["ts"] > part * max(self.now)), 3)
                     e["dur"] = round(e.get("dur", 0), 3)
                 with open(f"{folder}/{self.rng.randrange(10 ** 12)}.json", "w", encoding="utf-8") as f:
                     json.dump({"schemaVersion": 1, "hostName": f"node{r // PER_HOST}", "traceEvents": events,
@@ -127,6 +132,24 @@ class Groups(unittest.TestCase):
             a = Job(f"several/{n}", 16, 4, compute=dict.fromkeys(ranks, 1.3)).answer()
             self.assertEqual((a["blame"], a["blamed"]), ("rank", ranks), a["blame_why"])
             self.assertEqual({r["straggler"] for r in a["rows"] if r["rank"] in ranks}, {"persistent"})
+
+    def test_pause_before_the_first_kernel(self):
+        """The rest of the step the rank is like its peers: it costs the whole pause."""
+        a = Job("pause/0", 8, 2, pause={5: 900}).answer()
+        good = Job("pause/0", 8, 2).answer()
+        self.assertEqual((a["blame"], a["blamed"], self.causes(a)), ("rank", [5], {5: "host"}), a["blame_why"])
+        self.assertAlmostEqual(a["rows"][5]["slowdown_caused"], a["step_ns"] / good["step_ns"], delta=0.02)
+
+    def test_clock_was_set(self):
+        """Hosts beside the first one set their clock, forward and back."""
+        fast = {f"{kind}{k}": 0.15 for kind in ("tp", "dp") for k in range(4)}  # short transfers bound the clocks closely
+        for n, (host, part, moved) in enumerate([(1, 0.3, 7000), (3, 0.5, -3000), (2, 0.7, -5000)]):
+            a = Job(f"set/{n}", 16, 4, compute={9: 1.3}, link=fast, was_set={host: (part, moved)}).answer()
+            self.assertEqual((a["clock"], a["clock_why"], a["blame"], a["blamed"]), ("fitted", None, "rank", [9]), (n, a["blame_why"]))
+            good = Job(f"set/{n}", 16, 4, compute={9: 1.3}, link=fast).answer()
+            for one, other in zip(a["rows"], good["rows"]):
+                self.assertIsNotNone(one["wait_ns"], (n, one))
+                self.assertAlmostEqual(one["wait_ns"], other["wait_ns"], delta=0.05 * (other["wait_ns"] + other["transfer_ns"]), msg=(n, one["rank"]))
 
     def test_lower_clock(self):
         slow = Job("clock/0", 8, 4, compute={5: 1.4}, clocks={r: 1000 if r == 5 else 1400 for r in range(8)}).answer()

@@ -1,17 +1,19 @@
 /*
  * waits.c: two sentences of the verdict about waiting. How much of a collective is waiting for other ranks: none takes longer than
- * it has to on the rank that enters it last, so what the k-th run of a collective takes longer than on the fastest rank is a wait,
- * whatever the clocks of the ranks say. And whether the host waits for the device after every launch. verdict.c calls both.
+ * it has to on the rank that enters it last, so what a run of a collective takes longer than the same run on the fastest rank is a wait.
+ * Which runs are the same: all ranks leave a collective together, so the sequences of ends of a step are aligned, whatever the clocks of the ranks say and
+ * also if some runs are missing. Runs without a partner count as not waiting. And whether the host waits for the device after every launch. verdict.c calls both.
  */
 #include "analyze/verdict/verdict.h"
 
+#include "analyze/steps/spans.h"
 #include "base/vec.h"
 
 /* ---- collectives ---- */
 
 struct collective {
-	uint32_t source;
-	int64_t ts_ns, dur_ns;
+	uint32_t source, step;
+	int64_t ts_ns, dur_ns, end_ns;
 };
 
 struct collectives {
@@ -19,13 +21,15 @@ struct collectives {
 	size_t count, cap;
 };
 
-static int by_source_and_time(const void *a, const void *b)
+static int by_step_and_source(const void *a, const void *b)
 {
 	const struct collective *x = a, *y = b;
 
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
 	if (x->source != y->source)
 		return x->source < y->source ? -1 : 1;
-	return (x->ts_ns > y->ts_ns) - (x->ts_ns < y->ts_ns);
+	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
 }
 
 static bool collect(const struct model *m, const struct event_filter *filter, uint32_t op,
@@ -41,45 +45,153 @@ static bool collect(const struct model *m, const struct event_filter *filter, ui
 		    !filter_step(filter, e->step[i]) || !filter_track(filter, m, e->track[i]))
 			continue;
 		if (!vec_push(m->mem, c->list, c->count, c->cap,
-			      (struct collective){ source, e->ts_ns[i], e->dur_ns[i] }))
+			      (struct collective){ source, e->step[i].v, e->ts_ns[i], e->dur_ns[i],
+						   event_end(m, i) }))
 			return false;
 	}
 	return true;
 }
 
-/* Ranks of one job, each with the same number of runs; 0 otherwise. */
-static size_t runs_of_each(const struct model *m, const struct collectives *c)
-{
-	size_t each = 0;
+/* Runs of one rank in one step, by their ends. */
+struct runs {
+	struct collective *list;
+	size_t count;
+};
 
-	for (size_t first = 0, end; first < c->count; first = end) {
-		for (end = first; end < c->count && c->list[end].source == c->list[first].source;)
-			end++;
-		if (!each)
-			each = end - first;
-		if (end - first != each ||
-		    m->source.run[c->list[first].source] != m->source.run[c->list[0].source])
-			return 0;
+#define STEP_RUNS_MOST 4096
+#define TRIED 8	      /* first runs of each side that may be the same */
+#define NEAR_PART 0.1 /* of the time between two runs */
+
+/* The run of `in` that ends nearest to a moment; they come by their ends. */
+static size_t nearest(const struct runs *in, int64_t end_ns)
+{
+	size_t low = 0, high = in->count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (in->list[middle].end_ns < end_ns)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return c->count > each ? each : 0;
+	if (low == in->count ||
+	    (low && end_ns - in->list[low - 1].end_ns < in->list[low].end_ns - end_ns))
+		return low - 1;
+	return low;
 }
 
-/* The part of all runs that is longer than the same run on the fastest rank. */
-static double waiting_part(const struct collectives *c, size_t each)
+/* How far ends of the same run may lie apart: a part of the least time between two ends. */
+static int64_t tolerance(const struct runs *in)
+{
+	int64_t least = INT64_MAX;
+
+	for (size_t i = 1; i < in->count; i++)
+		least = MIN(least, in->list[i].end_ns - in->list[i - 1].end_ns);
+	return least == INT64_MAX ? 0 : (int64_t)(NEAR_PART * (double)least);
+}
+
+static bool is_same(const struct runs *first, const struct collective *run, int64_t offset,
+		    int64_t near, size_t *at)
+{
+	int64_t moved = span_add(run->end_ns, offset), away;
+
+	*at = nearest(first, moved);
+	away = first->list[*at].end_ns - moved;
+	return away <= near && -away <= near;
+}
+
+/* The distance of two clocks at which most ends agree; false when two distances are as good, or fewer than two ends agree. */
+static bool find_offset(const struct runs *first, const struct runs *other, int64_t near,
+			int64_t *offset)
+{
+	size_t best = 0, second = 0, at;
+	int64_t found = 0;
+
+	*offset = first->list[0].end_ns - other->list[0].end_ns;
+	if (first->count == 1 && other->count == 1)
+		return true; /* the one of the step */
+	for (size_t i = 0; i < MIN(first->count, (size_t)TRIED); i++)
+		for (size_t k = 0; k < MIN(other->count, (size_t)TRIED); k++) {
+			int64_t tried = first->list[i].end_ns - other->list[k].end_ns;
+			size_t agree = 0;
+
+			for (size_t n = 0; n < other->count; n++)
+				agree += is_same(first, &other->list[n], tried, near, &at);
+			if (best && tried - found <= 2 * near && found - tried <= 2 * near) {
+				best = MAX(best, agree); /* the same one again */
+			} else if (agree > best) {
+				second = best;
+				best = agree;
+				found = tried;
+			} else {
+				second = MAX(second, agree);
+			}
+		}
+	*offset = found;
+	return best >= 2 && best > second;
+}
+
+/* What the runs of a step wait, in all: those of each rank are compared with the first rank's. */
+static double step_wait(struct collective *list, size_t count)
+{
+	struct runs first = { list, 0 };
+	int64_t near, least[STEP_RUNS_MOST];
+	double wait = 0;
+
+	while (first.count < count && list[first.count].source == list->source)
+		first.count++;
+	if (first.count > STEP_RUNS_MOST)
+		return 0;
+	near = tolerance(&first);
+	for (unsigned pass = 0; pass < 2; pass++)
+		for (size_t i = pass ? 0 : first.count, end; i < count; i = end) {
+			struct runs other = { &list[i], 0 };
+			int64_t offset = 0;
+			size_t at;
+
+			for (end = i; end < count && list[end].source == list[i].source; end++)
+				other.count++;
+			if (!pass && i == first.count)
+				for (size_t n = 0; n < first.count; n++)
+					least[n] = first.list[n].dur_ns;
+			if (i && !find_offset(&first, &other, near, &offset))
+				continue;
+			for (size_t n = 0; n < other.count; n++) {
+				if (!is_same(&first, &other.list[n], offset, near, &at))
+					continue;
+				least[at] = MIN(least[at], other.list[n].dur_ns);
+				wait += pass ? (double)(other.list[n].dur_ns - least[at]) : 0;
+			}
+		}
+	return first.count < count ? wait : 0;
+}
+
+/* The part of all runs that is longer than the same run on the fastest rank; 0 for ranks of several jobs. */
+static double waiting_part(const struct model *m, const struct collectives *c)
 {
 	double wait = 0, all = 0;
 
-	for (size_t k = 0; k < each; k++) {
-		int64_t least = INT64_MAX;
-
-		for (size_t i = k; i < c->count; i += each)
-			least = MIN(least, c->list[i].dur_ns);
-		for (size_t i = k; i < c->count; i += each) {
-			wait += (double)(c->list[i].dur_ns - least);
-			all += (double)c->list[i].dur_ns;
-		}
+	for (size_t i = 0; i < c->count; i++) {
+		if (m->source.run[c->list[i].source] != m->source.run[c->list[0].source])
+			return 0;
+		all += (double)c->list[i].dur_ns;
+	}
+	for (size_t first = 0, end; first < c->count; first = end) {
+		for (end = first; end < c->count && c->list[end].step == c->list[first].step;)
+			end++;
+		wait += step_wait(&c->list[first], end - first);
 	}
 	return all > 0 ? wait / all : 0;
+}
+
+static size_t count_ranks(const struct collectives *c)
+{
+	size_t ranks = 0;
+
+	for (size_t i = 0; i < c->count && c->list[i].step == c->list[0].step; i++)
+		ranks += !i || c->list[i].source != c->list[i - 1].source;
+	return ranks;
 }
 
 #define WORTH_SAYING 0.1
@@ -89,15 +201,16 @@ ow_status verdict_collective_wait(const struct model *m, const struct event_filt
 {
 	struct collectives c = { 0 };
 	bool ok = collect(m, filter, op, &c);
-	size_t each;
 
 	if (ok && c.count) {
-		qsort(c.list, c.count, sizeof(*c.list), by_source_and_time);
-		each = runs_of_each(m, &c);
-		if (each && waiting_part(&c, each) >= WORTH_SAYING)
+		double part;
+
+		qsort(c.list, c.count, sizeof(*c.list), by_step_and_source);
+		part = waiting_part(m, &c);
+		if (part >= WORTH_SAYING)
 			buf_printf(text,
 				   ", of which at least %.0f %% is waiting for the other rank%s",
-				   100 * waiting_part(&c, each), c.count / each > 2 ? "s" : "");
+				   100 * part, count_ranks(&c) > 2 ? "s" : "");
 	}
 	mem_free(m->mem, c.list, c.cap * sizeof(*c.list));
 	return ok ? OW_OK : error_no_memory(err);

@@ -85,6 +85,7 @@ static int run_hang(struct args *args)
 		return missing_file(args);
 	ow_hang_options_init(&options);
 	options.memory_limit = args->input.open.memory_limit;
+	options.redact = args->input.open.redact;
 	if (ow_hang(args->files, args->file_count, &options, &r, &err) != OW_OK) {
 		complain("opwatch: %s\n", err.text);
 		return EXIT_FAILED;
@@ -98,6 +99,8 @@ static int run_hang(struct args *args)
 }
 
 static const struct option options[] = {
+	{ "redact", STORE_FLAG(struct args, input.open.redact),
+	  .help = "replace names of files, functions and groups by hashes" },
 	OPTION_MEMORY_LIMIT,
 };
 

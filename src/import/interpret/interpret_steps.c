@@ -388,18 +388,33 @@ static int64_t next_number(const struct model *m)
 	return next;
 }
 
-/* Numbers that the names give count if they go up; else steps are counted. Ranks of one job, which
+/* Whether the names give each marker a number of its own. Numbers that do not go up are as good: the clock was set back while the steps ran. */
+static bool are_numbered(struct interpret_markers *m)
+{
+	bool rises = true, distinct = true;
+
+	for (size_t i = 0; i < m->count; i++) {
+		if (m->list[i].number == INT64_MIN)
+			return false;
+		rises &= !i || m->list[i].number > m->list[i - 1].number;
+	}
+	if (rises)
+		return true;
+	qsort(m->list, m->count, sizeof(*m->list), by_number);
+	for (size_t i = 1; i < m->count; i++)
+		distinct &= m->list[i].number != m->list[i - 1].number;
+	qsort(m->list, m->count, sizeof(*m->list), by_start);
+	return distinct;
+}
+
+/* Numbers that the names give count if no two are the same; else steps are counted. Ranks of one job, which
  * compare by number, all count from 0; so do those whose names only sound like ranks (import/jobs.c decides later). */
 static void number_markers(struct interpret *x)
 {
 	struct interpret_markers *m = &x->markers;
-	bool given = true;
 	int64_t next;
 
-	for (size_t i = 0; i < m->count; i++)
-		given &= m->list[i].number != INT64_MIN &&
-			 (!i || m->list[i].number > m->list[i - 1].number);
-	if (given)
+	if (are_numbered(m))
 		return;
 	next = x->m->source.rank[x->source.v] >= 0 ||
 			       interpret_file_rank(

@@ -76,8 +76,8 @@ static void set_times(const struct ranks_job *job, const struct worker *w, struc
 	to->steps = job_time(steps, (int64_t)mean.count);
 	to->step = job_time(steps, mean.step_ns);
 	to->own_work = job_time(steps && mean.own_ns > 0, mean.own_ns);
-	to->wait = job_time(steps && w->has_clock && job->waits_known, mean.wait_ns);
-	to->transfer = job_time(steps && w->has_clock && job->waits_known, mean.transfer_ns);
+	to->wait = job_time(steps && ranks_waits_known(job, w), mean.wait_ns);
+	to->transfer = job_time(steps && ranks_waits_known(job, w), mean.transfer_ns);
 }
 
 static void set_row(const struct table_part *part, const struct ranks_job *job, size_t number,

@@ -75,7 +75,7 @@ static void set_row(const struct ranks_job *job, size_t number, const struct wor
 		    struct row *to)
 {
 	const struct worker *w = &job->workers[number];
-	bool waits = w->has_clock && job->waits_known;
+	bool waits = ranks_waits_known(job, w);
 
 	*to = (struct row){
 		.number = (int64_t)number,
