@@ -444,6 +444,8 @@ ow_status cost_replay(struct advice *a, const struct cost *cost, double factor, 
 		out->mean_ns = MAX(llround(mean_step(&a->s.base) - mean_step(&r)), 0);
 		out->steps = count_shorter(&a->s.base, &r);
 		out->off_ns = llround(CERTAIN * off + replay_margin(a) * (double)out->median_ns);
+		/* never more than half of the saving, or of what would be left of the step */
+		out->off_ns = MIN(out->off_ns, MIN(out->median_ns, r.median_ns) / 2);
 	}
 	arena_release(&scratch);
 	return status;
