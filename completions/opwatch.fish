@@ -103,6 +103,7 @@ complete -c opwatch -s t -l to -x -a 'opw timeline folded flamegraph svg markdow
 complete -c opwatch -s o -l out -r -d 'write to this file'
 complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-dataflow -a 'true false' -d 'timelines: draw arrows to consumers'
 complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-memory -a 'true false' -d 'timelines: show tensors and memory'
+complete -c opwatch -n '__fish_seen_subcommand_from convert' -l show-path -a 'true false' -d 'timelines: add the critical path of a step'
 complete -c opwatch -n '__fish_seen_subcommand_from nsys-stats' -a "(opwatch nsys-stats 2>/dev/null | string match -r '^  [a-z_]+' | string trim)" -d 'report'
 complete -c opwatch -n '__fish_seen_subcommand_from ask' -a "(opwatch ask 2>/dev/null | string match -r '^  [a-z_]+' | string trim)" -d 'query'
 complete -c opwatch -n '__fish_seen_subcommand_from ask' -l param -x -d 'set a parameter of the query'

@@ -497,6 +497,7 @@ struct ow_timeline_options {
 	void (*memory)(void *arg, const struct ow_timeline_memory *change);
 	void *memory_arg;
 	const char *metric; /* sampled profiles: as in ow_view_options */
+	bool show_path; /* add a track with the critical path of the step, or of the one nearest the median (ow_path) */
 };
 OW_API void ow_timeline_options_init(struct ow_timeline_options *options);
 

@@ -64,6 +64,7 @@ const struct field write_fields[] = {
 const struct field timeline_fields[] = {
 	{ "show_dataflow", FIELD_BOOL, AT(ow_timeline_options, show_dataflow) },
 	{ "show_memory", FIELD_BOOL, AT(ow_timeline_options, show_memory) },
+	{ "show_path", FIELD_BOOL, AT(ow_timeline_options, show_path) },
 	{ "step", FIELD_INT64, AT(ow_timeline_options, step) },
 	{ "gzip", FIELD_BOOL, AT(ow_timeline_options, gzip) },
 	{ "time_from_ns", FIELD_INT64, AT(ow_timeline_options, time_from_ns) },

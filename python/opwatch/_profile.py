@@ -295,7 +295,7 @@ class Profile:
     def timeline(self, path=None, **options):
         """The runs as a Chrome trace: bytes, or into a file.
 
-        Options: show_dataflow, show_memory, step, rank, time_from_ns, time_to_ns, metric, gzip (by itself for paths that end in .gz).
+        Options: show_dataflow, show_memory, show_path, step, rank, time_from_ns, time_to_ns, metric, gzip (by itself for paths that end in .gz).
         """
         if path is not None and "gzip" not in options:
             options["gzip"] = os.fsdecode(path).endswith(".gz")

@@ -13,6 +13,10 @@
 #define EVIDENCE_MOST 5
 #define TRUSTED_ERROR 0.03 /* a replay with a larger error gives no high confidence */
 
+#define SHARE_ERROR                                                                                \
+	0.05 /* of a saving without a replay: where a share begins and ends is a matter of microseconds */
+#define STEPS_OF_MEAN 2.0 /* at the ends of a recording: they may be of the mean or not */
+
 const char *const severity_names[] = { "info", "low", "medium", "high" };
 const char *const confidence_names[] = { "low", "medium", "high" };
 
@@ -44,307 +48,6 @@ const char *time_text(char to[TIME_TEXT], int64_t ns)
 		}
 	snprintf(to, TIME_TEXT, "%.0f ns", value);
 	return to;
-}
-
-static bool name_has_word(struct str name, const char *const *words)
-{
-	bool found = false;
-
-	for (; *words; words++) {
-		bool excluded = **words == '-';
-
-		if (!str_has(name, str_from(*words + excluded)))
-			continue;
-		if (excluded)
-			return false;
-		found = true;
-	}
-	return found;
-}
-
-bool op_has_word(struct advice *a, op_id op, const char *const *words)
-{
-	enum { NOT_ASKED, NO, YES };
-	struct str name = model_str(a->m, a->m->op.name[op.v]);
-	uint8_t *known;
-
-	if (a->words != words) {
-		a->words = words;
-		a->has_word = ARENA_ARRAY(&a->scratch, uint8_t, a->m->op.count);
-	}
-	if (!a->has_word) /* without memory it only takes longer */
-		return name_has_word(name, words);
-	known = &a->has_word[op.v];
-	if (*known == NOT_ASKED)
-		*known = name_has_word(name, words) ? YES : NO;
-	return *known == YES;
-}
-
-/* Operators that make room for values and compute none: moving them to a device changes nothing. */
-static bool only_allocates(struct str name)
-{
-	return str_starts(name, STR("aten::empty")) || str_starts(name, STR("aten::new_empty")) ||
-	       str_eq(name, STR("aten::resize_"));
-}
-
-bool node_is_operator(const struct graph *g, uint32_t node)
-{
-	const struct model *m = g->m;
-	uint32_t event = g->event[node];
-	struct str category;
-
-	if (!event || g->kind[node] != NODE_HOST ||
-	    only_allocates(model_str(m, m->op.name[m->event.op[event].v])))
-		return false;
-	category = model_str(m, COLUMN_GET(m->event.category, event));
-	return m->event.phase[event] == PHASE_COMPUTE || str_eq(category, STR("cpu_op")) ||
-	       str_eq(category, STR("Operator"));
-}
-
-/* ---- costs ---- */
-
-ow_status cost_add(struct advice *a, struct cost *cost, uint32_t node)
-{
-	uint32_t *nodes =
-		arena_grow(&a->scratch, cost->nodes, cost->count, &cost->cap, sizeof(*nodes));
-
-	if (!nodes)
-		return error_no_memory(a->err);
-	cost->nodes = nodes;
-	cost->nodes[cost->count++] = node;
-	return OW_OK;
-}
-
-bool node_is_steady(const struct advice *a, uint32_t node)
-{
-	const struct graph *g = &a->s.g;
-
-	return g->step[node] && g->steps[g->step[node] - 1].steady;
-}
-
-/* The median over steady steps, as that of the step itself; the mean of what most steps do not have. */
-int64_t cost_per_step(struct advice *a, const struct cost *cost, double *count)
-{
-	const struct graph *g = &a->s.g;
-	int64_t *times = ARENA_ARRAY(&a->scratch, int64_t, (size_t)g->step_count + 1);
-	int64_t *counts = ARENA_ARRAY(&a->scratch, int64_t, (size_t)g->step_count + 1);
-	int64_t sum = 0, median;
-	uint32_t steady = 0;
-	uint64_t n = 0;
-
-	if (count)
-		*count = 0;
-	if (!times || !counts || !a->steps)
-		return 0;
-	for (size_t i = 0; i < cost->count; i++) {
-		uint32_t node = cost->nodes[i];
-
-		if (!node_is_steady(a, node))
-			continue;
-		times[g->step[node] - 1] = span_add(times[g->step[node] - 1], g->weight_ns[node]);
-		counts[g->step[node] - 1]++;
-		sum = span_add(sum, g->weight_ns[node]);
-		n++;
-	}
-	for (uint32_t i = 0; i < g->step_count; i++)
-		if (g->steps[i].steady) {
-			times[steady] = times[i];
-			counts[steady++] = counts[i];
-		}
-	median = median_of(times, steady);
-	if (steady != a->steps || median <= 0) { /* not all of them were replayed */
-		if (count)
-			*count = (double)n / a->steps;
-		return sum / a->steps;
-	}
-	if (count)
-		*count = (double)median_of(counts, steady);
-	return median;
-}
-
-struct str cost_where(struct advice *a, const struct cost *cost)
-{
-	const struct graph *g = &a->s.g;
-	int64_t *sums = ARENA_ARRAY(&a->scratch, int64_t, (size_t)g->m->op.count + 1), most = -1;
-	uint32_t best = UINT32_MAX;
-	char line[200];
-
-	if (!sums)
-		return (struct str){ 0 };
-	for (size_t i = 0; i < cost->count; i++) {
-		uint32_t op = node_op(g, cost->nodes[i]).v;
-
-		sums[op] = span_add(sums[op], g->weight_ns[cost->nodes[i]]);
-	}
-	for (size_t i = 0; i < cost->count; i++) {
-		int64_t sum = sums[node_op(g, cost->nodes[i]).v];
-
-		if (sum > most) {
-			most = sum;
-			best = cost->nodes[i];
-		}
-	}
-	if (best == UINT32_MAX)
-		return STR("");
-	node_line(&a->s, best, line, sizeof(line));
-	return advice_text(a, "%.*s%s%s", STR_ARG(node_name(&a->s, best)), *line ? ", " : "", line);
-}
-
-/* ---- what is inside of events ---- */
-
-ow_status cost_add_inside(struct advice *a, struct cost *cost, const char *const *words,
-			  bool device)
-{
-	const struct graph *g = &a->s.g;
-	uint8_t *ops = ARENA_ARRAY(&a->scratch, uint8_t, (size_t)a->m->op.count + 1), *inside;
-
-	if (!ops)
-		return error_no_memory(a->err);
-	for (uint32_t i = 1; i < a->m->op.count; i++)
-		ops[i] = op_has_word(a, (op_id){ i }, words);
-	OW_TRY(mark_inside(g, ops, &a->scratch, &inside, a->err));
-	for (uint32_t i = 0; i < g->node_count; i++)
-		if (node_is_steady(a, i) &&
-		    (inside[i] || (device && g->launch[i] && inside[g->launch[i] - 1])))
-			OW_TRY(cost_add(a, cost, i));
-	return OW_OK;
-}
-
-int64_t device_next(const struct graph *g, source_id source, int64_t t)
-{
-	int64_t next = INT64_MAX;
-
-	for (uint32_t l = 0; l < g->lane_count; l++) {
-		uint32_t at;
-
-		if (!g->lanes[l].device || g->lanes[l].source.v != source.v)
-			continue;
-		at = lane_at(g, &g->lanes[l], t);
-		if (at > g->lanes[l].first && node_end(g, at - 1) > t)
-			return t;
-		if (at < g->lanes[l].first + g->lanes[l].count)
-			next = MIN(next, g->start_ns[at]);
-	}
-	return next;
-}
-
-/* ---- scenarios ---- */
-
-#define PREPARES_NS 100000 /* longer host code has another purpose than to prepare a launch */
-
-/* The operator that prepares a launch is gone with it. */
-static void drop_operator(const struct advice *a, struct scenario *scenario, uint32_t call)
-{
-	const struct graph *g = &a->s.g;
-	uint32_t first = lane_of_node(g, call)->first;
-
-	for (uint32_t i = call; i > first && !a->launches[i - 1]; i--) {
-		if (g->kind[i - 1] != NODE_HOST && g->kind[i - 1] != NODE_GAP)
-			break;
-		if (g->flags[i - 1] & NODE_IN_INPUT || g->weight_ns[i - 1] > PREPARES_NS)
-			break;
-		scenario->weight_ns[i - 1] = 0;
-	}
-	scenario->weight_ns[call] = 0;
-}
-
-static void change_node(const struct advice *a, struct scenario *scenario, const struct cost *cost,
-			uint32_t node, double factor)
-{
-	const struct graph *g = &a->s.g;
-
-	switch (cost->effect) {
-	case EFFECT_TIME:
-		scenario_scale(g, scenario, node, factor);
-		break;
-	case EFFECT_WAIT:
-		if (factor == 0)
-			scenario_no_wait(g, scenario, node, 0);
-		else
-			scenario_scale(g, scenario, node, factor);
-		break;
-	case EFFECT_UNBLOCK:
-		if (factor == 0 && g->launch[node] && g->launch[node] < g->node_count)
-			scenario->drop[g->launch[node]] |= DROP_WAITS;
-		break;
-	case EFFECT_LAUNCH:
-		if (g->flags[node] & NODE_DEVICE) {
-			if (factor == 0)
-				scenario->drop[node] |= DROP_LAGS;
-		} else {
-			scenario_scale(g, scenario, node, factor);
-		}
-		break;
-	case EFFECT_SCALE: /* apply_cost */
-		break;
-	case EFFECT_FUSE:
-		scenario_scale(g, scenario, node, factor);
-		if (factor == 0 && g->launch[node])
-			drop_operator(a, scenario, g->launch[node] - 1);
-		break;
-	}
-}
-
-static void apply_cost(const struct advice *a, struct scenario *scenario, const struct cost *cost,
-		       double factor)
-{
-	for (size_t i = 0; i < cost->count; i++)
-		if (cost->effect != EFFECT_SCALE)
-			change_node(a, scenario, cost, cost->nodes[i], factor);
-		else
-			scenario_scale(&a->s.g, scenario, cost->nodes[i], cost->factors[i]);
-}
-
-/* The median step with a cost scaled, all others as recorded. */
-static ow_status replay_cost(struct advice *a, const struct cost *cost, double factor,
-			     int64_t *median)
-{
-	struct scenario scenario;
-	struct arena scratch;
-	struct replay r;
-	ow_status status;
-
-	arena_init(&scratch, a->m->mem);
-	status = scenario_make(&a->s.g, &scratch, &scenario, a->err);
-	if (status == OW_OK) {
-		apply_cost(a, &scenario, cost, factor);
-		status = replay_run(&a->s.g, &scenario, &scratch, &r, a->err);
-	}
-	*median = status == OW_OK ? r.median_ns : 0;
-	arena_release(&scratch);
-	return status;
-}
-
-/* The cost in the cheapest steady step, or two in a row, as a part of the middle one; 1 with a single step. */
-static ow_status best_factor(struct advice *a, const struct cost *cost, double *factor)
-{
-	const struct graph *g = &a->s.g;
-	int64_t *sums = ARENA_ARRAY(&a->scratch, int64_t, (size_t)g->step_count + 1), median;
-	int64_t least = INT64_MAX;
-	uint32_t count = 0;
-
-	*factor = 1;
-	if (!sums)
-		return error_no_memory(a->err);
-	for (size_t i = 0; i < cost->count; i++)
-		if (node_is_steady(a, cost->nodes[i]) &&
-		    (cost->effect != EFFECT_LAUNCH || !(g->flags[cost->nodes[i]] & NODE_DEVICE))) {
-			uint32_t step = g->step[cost->nodes[i]] - 1;
-
-			sums[step] = span_add(sums[step], g->weight_ns[cost->nodes[i]]);
-		}
-	for (uint32_t i = 0; i < g->step_count; i++)
-		if (g->steps[i].used && g->steps[i].steady)
-			sums[count++] = sums[i];
-	for (uint32_t i = 0; i < count; i++)
-		if (!cost->in_pairs)
-			least = MIN(least, sums[i]);
-		else if (i)
-			least = MIN(least, sums[i - 1] / 2 + sums[i] / 2);
-	median = median_of(sums, count);
-	if (count > 1 && median > 0)
-		*factor = MIN((double)least / (double)median, 1);
-	return OW_OK;
 }
 
 /* ---- evidence ---- */
@@ -526,6 +229,11 @@ static bool has_texts(const struct report *r)
 	return r->what.ptr && r->where.ptr && r->advice.ptr && r->falsified_by.ptr;
 }
 
+static int64_t share_most(const struct advice *a, int64_t part_ns)
+{
+	return MIN(part_ns + llround((double)part_ns * SHARE_ERROR), MAX(a->step_ns, part_ns));
+}
+
 ow_status advice_report_part(struct advice *a, const struct cost *cost, int64_t part_ns,
 			     const struct report *report)
 {
@@ -545,17 +253,34 @@ ow_status advice_report_part(struct advice *a, const struct cost *cost, int64_t 
 	if ((double)part_ns < a->settings.remark * (double)a->step_ns)
 		return OW_OK;
 	row.severity = severity_of(a, part_ns);
+	row.high_ns = share_most(a, part_ns);
 	if (is_warm_up(a))
 		row.severity = MIN(row.severity, SEVERITY_LOW);
 	OW_TRY(make_evidence(a, cost, &row.evidence));
 	return add_row(a, &row);
 }
 
+#define IN_TURNS 6 /* one step of so many */
+
+/* A host that runs ahead of its device and waits for it in every fifth step, say: the median step does not get shorter, the mean step
+ * does. Hidden behind other work the cost saves nothing; what single steps have is the matter of other rules. */
+static ow_status report_in_turns(struct advice *a, const struct cost *cost,
+				 const struct report *report, const struct saving *saving)
+{
+	struct str evidence;
+
+	if ((double)saving->mean_ns < a->settings.medium * (double)a->step_ns ||
+	    saving->steps * IN_TURNS < a->steps || saving->steps < 2)
+		return OW_OK;
+	OW_TRY(make_evidence(a, cost, &evidence));
+	return advice_remark(a, SEVERITY_LOW, 0, saving->mean_ns, true, report, evidence);
+}
+
 static ow_status report_cost(struct advice *a, const struct cost *cost, const struct report *report,
 			     bool is_bound)
 {
 	struct advice_row row = { .checked = true, .has_saving = true, .is_bound = is_bound };
-	int64_t without, best;
+	struct saving all, part;
 	double factor;
 
 	if (!has_texts(report))
@@ -568,20 +293,23 @@ static ow_status report_cost(struct advice *a, const struct cost *cost, const st
 			MIN(cost_per_step(a, cost, NULL),
 			    report->class < CLASS_COUNT ? a->share_ns[report->class] : a->step_ns),
 			report);
-	OW_TRY(replay_cost(a, cost, 0, &without));
-	row.high_ns = MAX(a->s.base.median_ns - without, 0);
+	OW_TRY(cost_replay(a, cost, 0, &all));
+	row.high_ns = all.median_ns;
 	if ((double)row.high_ns < a->settings.remark * (double)a->step_ns)
-		return OW_OK; /* hidden behind other work */
-	OW_TRY(best_factor(a, cost, &factor));
+		return is_bound ? OW_OK : report_in_turns(a, cost, report, &all);
+	OW_TRY(cost_best_factor(a, cost, &factor));
 	if (factor < 1 && cost->effect != EFFECT_UNBLOCK && cost->effect != EFFECT_SCALE) {
-		OW_TRY(replay_cost(a, cost, factor, &best));
-		row.low_ns = MIN(MAX(a->s.base.median_ns - best, 0), row.high_ns);
+		OW_TRY(cost_replay(a, cost, factor, &part));
+		row.low_ns = MAX(MIN(part.median_ns, row.high_ns) - part.off_ns, 0);
 	}
 	row.what = report->what;
 	row.where = report->where;
 	row.advice = report->advice;
 	row.falsified_by = report->falsified_by;
 	row.severity = severity_of(a, row.high_ns);
+	if (all.mean_ns > row.high_ns) /* the host ran ahead in half of the steps */
+		row.high_ns = MIN(all.mean_ns, row.high_ns + row.high_ns / 2);
+	row.high_ns = MIN(span_add(row.high_ns, all.off_ns), a->step_ns);
 	if (is_warm_up(a) || is_bound)
 		row.severity = MIN(row.severity, SEVERITY_LOW);
 	row.confidence = confidence_of(a, report->most);
@@ -622,40 +350,19 @@ ow_status advice_remark(struct advice *a, enum severity severity, int64_t low_ns
 		return error_no_memory(a->err);
 	if (high_ns >= 0)
 		row.severity = severity_of(a, high_ns);
+	if (high_ns > 0 && by_mean) /* the mean also depends on which steps are counted */
+		row.high_ns += llround((double)high_ns *
+				       (replay_margin(a) + STEPS_OF_MEAN / MAX(a->steps, 1u)));
 	return add_row(a, &row);
-}
-
-static double mean_step(const struct replay *r)
-{
-	double sum = 0;
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < r->g->step_count; i++)
-		if (r->g->steps[i].used && r->g->steps[i].steady) {
-			sum += (double)r->step_ns[i];
-			count++;
-		}
-	return count ? sum / count : 0;
 }
 
 ow_status advice_saving_mean(struct advice *a, const struct cost *cost, int64_t *saving_ns)
 {
-	struct scenario scenario;
-	struct arena scratch;
-	struct replay r;
-	ow_status status;
+	struct saving saving;
 
-	*saving_ns = 0;
-	arena_init(&scratch, a->m->mem);
-	status = scenario_make(&a->s.g, &scratch, &scenario, a->err);
-	if (status == OW_OK) {
-		apply_cost(a, &scenario, cost, 0);
-		status = replay_run(&a->s.g, &scenario, &scratch, &r, a->err);
-	}
-	if (status == OW_OK)
-		*saving_ns = MAX(llround(mean_step(&a->s.base) - mean_step(&r)), 0);
-	arena_release(&scratch);
-	return status;
+	OW_TRY(cost_replay(a, cost, 0, &saving));
+	*saving_ns = saving.mean_ns;
+	return OW_OK;
 }
 
 ow_status advice_report_mean(struct advice *a, const struct cost *cost, int64_t saving_ns,
@@ -679,13 +386,15 @@ ow_status advice_report_words(struct advice *a, const char *const *words, const 
 	struct cost cost = { .effect = EFFECT_WAIT };
 	int64_t mean;
 
-	if (!advice_replays(a))
-		return advice_not_checked(a, "needs host threads that can be replayed");
+	if (!advice_has_nodes(a))
+		return advice_not_checked(a, "needs host threads with their events");
 	OW_TRY(cost_add_inside(a, &cost, words, false));
 	if (!cost.count)
 		return OW_OK;
 	report->where = cost_where(a, &cost);
-	OW_TRY(advice_saving_mean(a, &cost, &mean));
+	mean = cost_idle_per_step(a, &cost);
+	if (advice_replays(a))
+		OW_TRY(advice_saving_mean(a, &cost, &mean));
 	return advice_report_mean(a, &cost, mean, what, report);
 }
 
@@ -716,6 +425,7 @@ ow_status advice_report_share(struct advice *a, enum phase_class class, const st
 		return OW_OK;
 	row.low_ns = 0;
 	row.severity = severity_of(a, row.high_ns);
+	row.high_ns = share_most(a, row.high_ns);
 	return add_row(a, &row);
 }
 
@@ -762,7 +472,7 @@ static ow_status add_up_replays(struct advice *a)
 
 		if (!row->cost.count)
 			continue;
-		apply_cost(a, &scenario, &row->cost, 0);
+		cost_apply(a, &scenario, &row->cost, 0);
 		arena_init(&scratch, a->m->mem);
 		status = replay_run(&a->s.g, &scenario, &scratch, &r, a->err);
 		if (status == OW_OK) {

@@ -4,7 +4,7 @@
  * rule that lacks its data reports why (advice_not_checked).
  *
  * saving_high is the replay with the cost at its floor, saving_low the replay with the cost as in the best step of this
- * recording. Without a replay the share of the phase is used, and the confidence is at most medium.
+ * recording; both are wider by what the replay may be off. Without a replay the share of the phase is used, and the confidence is at most medium.
  */
 #ifndef ADVISE_ADVICE_H
 #define ADVISE_ADVICE_H
@@ -25,8 +25,8 @@ enum effect {
 	EFFECT_TIME,	/* they take no time */
 	EFFECT_WAIT,	/* they take no time and wait for nothing */
 	EFFECT_UNBLOCK, /* copies: the calling thread goes on at once; the copy stays */
-	EFFECT_LAUNCH,	/* host work and launches take no time, and there is no launch latency */
-	EFFECT_SCALE,	/* each takes its factor of the time */
+	EFFECT_LAUNCH, /* host work and launches take no time, and there is no launch latency; tiny kernels are part of the one before */
+	EFFECT_SCALE,  /* each takes its factor of the time */
 	EFFECT_FUSE /* kernels: part of the one before; no launch, and no operator that prepares it */
 };
 
@@ -93,6 +93,22 @@ void advice_headline(const struct advice *a, char *to, size_t size);
 /* Whether most of the step or the recording is not in the files, so findings are about the smaller part. */
 bool advice_covers_little(const struct advice *a);
 
+/* ---- replays without a cost, for advice.c (cost.c) ---- */
+
+struct saving {
+	int64_t median_ns, mean_ns; /* of the median step, and of the mean step */
+	int64_t off_ns; /* how far the first may be off: steps differ, and the replay is a model */
+	uint32_t steps; /* that get shorter */
+};
+
+void cost_apply(const struct advice *a, struct scenario *scenario, const struct cost *cost,
+		double factor);
+/* What a step gets shorter when the cost takes this part of its time and all else is as recorded. */
+ow_status cost_replay(struct advice *a, const struct cost *cost, double factor, struct saving *out);
+/* The cost in the cheapest steady step, or two in a row, as a part of the middle one; 1 with a single step. */
+ow_status cost_best_factor(struct advice *a, const struct cost *cost, double *factor);
+double replay_margin(const struct advice *a);
+
 /* ---- for rules ---- */
 
 static inline bool advice_replays(const struct advice *a)
@@ -116,6 +132,8 @@ ow_status cost_add(struct advice *a, struct cost *cost, uint32_t node);
 bool node_is_steady(const struct advice *a, uint32_t node);
 /* Median time per steady step of the nodes, and how many there are; means where most steps have none. */
 int64_t cost_per_step(struct advice *a, const struct cost *cost, double *count);
+/* Mean time per steady step of the nodes in which no device works: what they cost at most, without a replay. */
+int64_t cost_idle_per_step(const struct advice *a, const struct cost *cost);
 /* The node with the largest sum over its op: for `where`. */
 struct str cost_where(struct advice *a, const struct cost *cost);
 /* Without a replay: the costliest op of a phase and its line, or the name of the phase (share_where.c). */
@@ -157,6 +175,8 @@ ow_status advice_report_share(struct advice *a, enum phase_class class,
 
 /* When a device of the source works next, at or after t; INT64_MAX for never. */
 int64_t device_next(const struct graph *g, source_id source, int64_t t);
+/* Whether a gap between events is that long; it may be cut into several nodes, one per Python function. */
+bool gap_is_long(const struct graph *g, const struct lane *lane, uint32_t node, int64_t least);
 /* Whether a node is an operator of the framework, unlike ranges and gaps. */
 bool node_is_operator(const struct graph *g, uint32_t node);
 /* Adds the host nodes inside of events of the steady steps that have one of the words in their name, and with `device` what they launch. */

@@ -74,6 +74,12 @@ static uint32_t count_findings(const struct job *j)
 	return count;
 }
 
+/* The upper end of a saving in a recording whose steps are alike: a replay may be off by 2 % of it, a share by 5 %. */
+static int64_t at_most(int64_t saving_ns)
+{
+	return saving_ns + saving_ns / 50;
+}
+
 /* input ms of waiting, then a launch and a kernel of 8 ms for which the host waits. */
 static void add_step(struct job *j, int64_t number, int64_t at, int64_t input)
 {
@@ -103,7 +109,7 @@ static void waits_for_input(void **state)
 	advise(&j);
 	assert_int_equal(j.a.step_ns, 15 * MS);
 	row = find(&j, "input_wait");
-	assert_int_equal(row->high_ns, 6 * MS);
+	assert_int_equal(row->high_ns, at_most(6 * MS));
 	assert_int_equal(row->low_ns, 0); /* all steps are alike */
 	assert_int_equal(row->severity, SEVERITY_HIGH);
 	assert_int_equal(row->confidence, CONFIDENCE_HIGH);
@@ -112,7 +118,7 @@ static void waits_for_input(void **state)
 	/* The host waits for 8 and works for 7: without the wait the kernel of 8 is the step, and input is hidden. */
 	row = &j.a.rows[0];
 	assert_string_equal(row->rule->name, "synchronization");
-	assert_int_equal(row->high_ns, 7 * MS);
+	assert_int_equal(row->high_ns, at_most(7 * MS));
 	assert_int_equal(row->after_ns, 7 * MS);
 	assert_int_equal(j.a.if_all_ns, 8 * MS);
 	close_job(&j);
@@ -135,8 +141,8 @@ static void low_is_the_best_step(void **state)
 	}
 	advise(&j);
 	row = find(&j, "input_wait");
-	assert_int_equal(row->high_ns, 6 * MS);
-	assert_int_equal(row->low_ns, 2 * MS);
+	assert_int_equal(row->high_ns, at_most(6 * MS));
+	assert_int_equal(row->low_ns, 2 * MS - 2 * MS / 50);
 	close_job(&j);
 }
 
@@ -188,7 +194,7 @@ static void allocates(void **state)
 	advise(&j);
 	row = &j.a.rows[0];
 	assert_string_equal(row->rule->name, "allocation");
-	assert_int_equal(row->high_ns, 10 * MS);
+	assert_int_equal(row->high_ns, at_most(10 * MS));
 	close_job(&j);
 }
 
@@ -196,7 +202,7 @@ static void allocates(void **state)
 static void slow_steps(void **state)
 {
 	const struct advice_row *row;
-	int64_t at = 0;
+	int64_t at = 0, mean;
 	struct job j;
 
 	(void)state;
@@ -211,7 +217,9 @@ static void slow_steps(void **state)
 	row = find(&j, "outlier_steps");
 	assert_true(is_finding(row));
 	assert_true(row->by_mean && !row->has_after);
-	assert_int_equal(row->high_ns, 15 * MS / j.a.steady.used_count);
+	/* two steps more or less in the mean, and the replay */
+	mean = 15 * MS / j.a.steady.used_count;
+	assert_int_equal(row->high_ns, at_most(mean) + mean * 2 / j.a.steps);
 	close_job(&j);
 }
 
@@ -253,7 +261,7 @@ static void no_launches(void **state)
 	assert_false(advice_replays(&j.a));
 	row = &j.a.rows[0];
 	assert_string_equal(row->rule->name, "input_wait");
-	assert_int_equal(row->high_ns, 5 * MS);
+	assert_int_equal(row->high_ns, 5 * MS + 5 * MS / 20);
 	assert_true(row->confidence <= CONFIDENCE_MEDIUM);
 	assert_false(find(&j, "blocking_copy")->checked);
 	close_job(&j);

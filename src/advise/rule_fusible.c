@@ -5,8 +5,10 @@
 #include "advise/advice.h"
 
 #define SHORTEST_RUN 3
-#define ALIKE 3		       /* times as long, at most */
-#define SHORT_NS 50000	       /* of kernels that read several tensors: longer ones gain nothing */
+#define ALIKE 3	       /* times as long, at most */
+#define SHORT_NS 50000 /* longer kernels of a run have to be of about the same length */
+#define MANY_NS                                                                                    \
+	10000 /* of kernels that read many tensors: longer ones are as fast as memory, and do not gain what a launch costs */
 #define ELEMENTWISE_NS 2000000 /* of kernels on one tensor: each reads and writes all of it again */
 
 static const char *const words[] = { "elementwise",	    "Elementwise",
@@ -21,7 +23,7 @@ static bool is_fusible(struct advice *a, const uint8_t *lists, uint32_t node)
 
 	if (g->kind[node] != NODE_KERNEL)
 		return false;
-	return g->weight_ns[node] <= (lists[node_op(g, node).v] == 2   ? SHORT_NS
+	return g->weight_ns[node] <= (lists[node_op(g, node).v] == 2   ? MANY_NS
 				      : lists[node_op(g, node).v] == 1 ? ELEMENTWISE_NS
 								       : -1);
 }
@@ -39,7 +41,8 @@ static uint8_t *classify(struct advice *a)
 	return lists;
 }
 
-/* All of a run but its longest kernel. Of long kernels those of about the same length count: they work on the same tensor. */
+/* All of a run but its longest kernel. Of long kernels those of about the same length count: they work on the same tensor. Of those that
+ * take little more than their launch all do. */
 static ow_status add_run(struct advice *a, struct cost *cost, uint32_t first, uint32_t end)
 {
 	const struct graph *g = &a->s.g;
@@ -53,9 +56,9 @@ static ow_status add_run(struct advice *a, struct cost *cost, uint32_t first, ui
 			longest = i;
 	least = g->weight_ns[longest] > SHORT_NS ? g->weight_ns[longest] / ALIKE : 0;
 	for (uint32_t i = first; i < end; i++)
-		alike += g->weight_ns[i] >= least;
+		alike += g->weight_ns[i] >= least || g->weight_ns[i] <= MANY_NS;
 	for (uint32_t i = first; alike >= SHORTEST_RUN && i < end; i++)
-		if (i != longest && g->weight_ns[i] >= least)
+		if (i != longest && (g->weight_ns[i] >= least || g->weight_ns[i] <= MANY_NS))
 			OW_TRY(cost_add(a, cost, i));
 	return OW_OK;
 }

@@ -16,7 +16,7 @@ static bool is_host_code(const struct graph *g, const struct lane *lane, uint32_
 		return false; /* in gaps other threads wait */
 	if (!lane->main && g->event[i] && g->m->op.flags[g->m->event.op[g->event[i]].v] & OP_WAITS)
 		return false; /* poll, sleep, a condition: so do they */
-	return !g->has_device || g->weight_ns[i] >= LONG_NS;
+	return !g->has_device || g->weight_ns[i] >= LONG_NS || gap_is_long(g, lane, i, LONG_NS);
 }
 
 static ow_status advise(struct advice *a, struct ow_error *err)

@@ -10,13 +10,15 @@
 #define LEAST_KERNELS 20    /* per step */
 #define OF_A_GRAPH 3	    /* kernels per launch: more are launched as graphs already */
 
-static bool is_dispatch(const struct graph *g, uint32_t i)
+static bool is_dispatch(const struct graph *g, const struct lane *lane, uint32_t i)
 {
 	if (g->flags[i] & (NODE_IN_INPUT | NODE_ONCE))
 		return false;
 	if (g->kind[i] == NODE_LAUNCH)
 		return true;
 	if (g->kind[i] != NODE_HOST && g->kind[i] != NODE_GAP)
+		return false;
+	if (gap_is_long(g, lane, i, DISPATCH_NS))
 		return false;
 	return g->weight_ns[i] < (node_is_operator(g, i) ? OPERATOR_NS : DISPATCH_NS);
 }
@@ -69,7 +71,7 @@ static ow_status select_dispatch(struct advice *a, struct cost *cost)
 			if (marks[i] & LAUNCHES)
 				starves = marks[i] & STARVES;
 			if (g->lanes[l].device ? g->launch[i] && marks[g->launch[i] - 1] & STARVES
-					       : starves && is_dispatch(g, i))
+					       : starves && is_dispatch(g, &g->lanes[l], i))
 				OW_TRY(cost_add(a, cost, i));
 		}
 	}

@@ -15,12 +15,30 @@ struct growth {
 };
 
 /* In use at the end of each steady step, from the changes of one heap. */
-static void measure(struct advice *a, const struct heaps *h, uint32_t number, struct growth *out)
+/* Per steady step when its marker ends on the host, which takes and frees memory; the device may be behind. */
+static int64_t *host_ends(struct advice *a)
+{
+	const struct graph *g = &a->s.g;
+	int64_t *by_window = ARENA_ARRAY(&a->scratch, int64_t, (size_t)g->phases.window_count + 1);
+	int64_t *ends = ARENA_ARRAY(&a->scratch, int64_t, (size_t)a->steady.used_count + 1);
+
+	if (!by_window || !ends)
+		return NULL;
+	for (uint32_t i = 0; i < g->phases.window_count; i++)
+		by_window[i] = g->phases.windows[i].end_ns;
+	for (uint32_t i = 0; i < g->step_count; i++)
+		by_window[g->steps[i].window] = g->steps[i].marker_end_ns;
+	for (uint32_t i = 0; i < a->steady.used_count; i++)
+		ends[i] = by_window[a->steady.used[i]];
+	return ends;
+}
+
+static void measure(const struct advice *a, const int64_t *ends, const struct heaps *h,
+		    uint32_t number, struct growth *out)
 {
 	const struct heap *heap = &h->items[number];
 	const struct heap_list *l = &h->lists[heap->list];
 	struct heap_state state = heap->start;
-	const struct phases *p = &a->s.g.phases;
 	uint32_t step = 0;
 	int64_t before = 0;
 
@@ -29,7 +47,7 @@ static void measure(struct advice *a, const struct heaps *h, uint32_t number, st
 		if (l->heap[row] != number)
 			continue;
 		while (step < a->steady.used_count && l->ts_ns[row] != TIME_UNKNOWN &&
-		       l->ts_ns[row] >= p->windows[a->steady.used[step]].end_ns) {
+		       l->ts_ns[row] >= ends[step]) {
 			if (out->steps)
 				out->least = MIN(out->least, state.in_use - before);
 			else
@@ -53,6 +71,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	};
 	struct view_options options;
 	struct heaps h;
+	int64_t *ends;
 	ow_status status;
 
 	if (a->m->heap.count <= 1)
@@ -60,12 +79,15 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	if (!a->has_steps || !a->steady.known || a->steady.used_count < LEAST_STEPS)
 		return advice_not_checked(a, "needs memory events over at least %d steady steps",
 					  LEAST_STEPS);
+	ends = host_ends(a);
+	if (!ends)
+		return error_no_memory(err);
 	view_options_init(&options);
 	status = heaps_find(&h, a->m, &options, err);
 	for (uint32_t i = 1; status == OW_OK && i < h.count; i++) {
 		struct growth g;
 
-		measure(a, &h, i, &g);
+		measure(a, ends, &h, i, &g);
 		if (g.steps < LEAST_STEPS || g.least <= 0 ||
 		    (double)(g.last - g.first) <
 			    LEAST_PART * (double)h.items[i].peak * (g.steps - 1))

@@ -1,6 +1,6 @@
 /*
- * rule_synchronization.c: calls that stop the host until the device is done. The cost is the wait and the call; the floor is none
- * of it, and the host then runs ahead. A wait at whose end the host has nothing to launch saves nothing and is not reported.
+ * rule_synchronization.c: calls that stop the host until the device is done. The cost is the wait, the call, and the operator that only
+ * reads a value; the floor is none of it, and the host then runs ahead. A wait at whose end the host has nothing to launch saves nothing and is not reported.
  */
 #include "advise/advice.h"
 
@@ -37,6 +37,23 @@ static ow_status report_drained(struct advice *a, struct report *report)
 			       "next work");
 	sum = MIN(span_add(sum, a->share_ns[CLASS_SYNCHRONISATION]), a->step_ns);
 	return cost.count ? advice_report_part(a, &cost, sum, report) : OW_OK;
+}
+
+/* Operators that read one value: without the read the operator and its copy are gone as well. */
+static const char *const reads[] = { "aten::item", "aten::_local_scalar_dense", "aten::is_nonzero",
+				     NULL };
+
+static ow_status add_reads(struct advice *a, struct cost *cost)
+{
+	struct cost inside = { .effect = EFFECT_WAIT };
+	const struct graph *g = &a->s.g;
+
+	OW_TRY(cost_add_inside(a, &inside, reads, true));
+	for (size_t i = 0; i < inside.count; i++)
+		if (g->kind[inside.nodes[i]] != NODE_SYNC &&
+		    !(g->flags[inside.nodes[i]] & NODE_IN_INPUT))
+			OW_TRY(cost_add(a, cost, inside.nodes[i]));
+	return OW_OK;
 }
 
 static ow_status advise(struct advice *a, struct ow_error *err)
@@ -85,6 +102,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 				  "%.0f synchronising calls per step keep the host from launching "
 				  "ahead of the device",
 				  count);
+	OW_TRY(add_reads(a, &cost));
 	return advice_report(a, &cost, &report);
 }
 

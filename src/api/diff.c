@@ -222,6 +222,8 @@ static ow_status compare(ow_profile *const *all, size_t base, size_t count,
 		status = check_copies(all, count, err);
 	if (status == OW_OK)
 		status = diff_table(runs, base, count - base, options, out, &gate, err);
+	if (status == OW_OK && !options->frames)
+		status = api_diff_findings(all, base, count, out, err);
 	for (size_t i = 0; i < count; i++)
 		diff_run_release(&runs[i]);
 	mem_free(mem, runs, count * sizeof(*runs));

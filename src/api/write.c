@@ -11,6 +11,7 @@
 #include "sink/proto/profile_proto.h"
 #include "sink/stacks/gzip_out.h"
 #include "sink/table/facts_json.h"
+#include "replay/session.h"
 #include "sink/timeline/event_trace.h"
 #include "sink/timeline/step_timeline.h"
 
@@ -114,11 +115,34 @@ static ow_status draw_steps(ow_profile *p, const struct tf_traced_steps *steps,
 	return step_timeline_finish(&t);
 }
 
+/* The critical path of the step that is asked for; *out is due to table_free in any case. */
+static ow_status find_path(ow_profile *p, const struct ow_timeline_options *options,
+			   const struct event_filter *filter, struct table **out,
+			   struct ow_error *err)
+{
+	struct event_filter all_steps = *filter;
+	ow_status status;
+
+	*out = table_new(&p->mem, "path", err);
+	if (!*out)
+		return OW_E_NO_MEMORY;
+	all_steps.step = 0;
+	status = path_table(p->m, &all_steps, options->step < 0 ? TIME_UNKNOWN : options->step,
+			    NULL, *out, err);
+	if (status == OW_OK && (*out)->status != OW_OK)
+		status = error_no_memory(err);
+	if (status == OW_OK && !(*out)->row_count)
+		status = error_set(err, OW_E_UNSUPPORTED, "%s",
+				   (*out)->footer ? (*out)->footer : "no critical path");
+	return status;
+}
+
 static ow_status write_timeline(ow_profile *p, const struct ow_timeline_options *options,
 				const struct out *out, struct ow_error *err)
 {
 	struct event_trace_options plain = { .show_dataflow = options->show_dataflow };
 	struct sample_choice choice;
+	struct table *path = NULL;
 	struct tf_traced_steps steps;
 	struct view_options part;
 	struct arena arena;
@@ -136,12 +160,17 @@ static ow_status write_timeline(ow_profile *p, const struct ow_timeline_options 
 		status = samples_choose(p->m, &part, &arena, &choice, err);
 		plain.metrics = choice.wanted;
 	}
+	if (status == OW_OK && options->show_path)
+		status = find_path(p, options, &plain.filter, &path, err);
+	plain.path = path;
 	if (status == OW_OK)
 		status = tf_traced_steps(p->m, options->step, &arena, &steps, err);
 	if (status == OW_OK)
-		status = steps.count && plain.filter.rank < 0 && !filter_has_time(&plain.filter)
+		status = steps.count && !path && plain.filter.rank < 0 &&
+					 !filter_has_time(&plain.filter)
 				 ? draw_steps(p, &steps, options, out, err)
 				 : event_trace_write(p->m, &plain, out, err);
+	table_free(path);
 	arena_release(&arena);
 	return status;
 }

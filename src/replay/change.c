@@ -166,8 +166,16 @@ void scenario_no_wait(const struct graph *g, struct scenario *scenario, uint32_t
 
 /* ---- operators: all nodes inside a matching event, and what they launch ---- */
 
-ow_status mark_inside(const struct graph *g, const uint8_t *ops, struct arena *scratch,
-		      uint8_t **out, struct ow_error *err)
+static bool is_marked(const struct model *m, uint32_t event, const uint8_t *ops,
+		      const uint8_t *names)
+{
+	uint32_t op = m->event.op[event].v;
+
+	return op ? ops[op] : names && names[COLUMN_GET(m->event.name, event).v];
+}
+
+ow_status mark_inside(const struct graph *g, const uint8_t *ops, const uint8_t *names,
+		      struct arena *scratch, uint8_t **out, struct ow_error *err)
 {
 	const struct model *m = g->m;
 	uint8_t *inside = ARENA_ARRAY(scratch, uint8_t, (size_t)g->node_count + 1);
@@ -177,14 +185,17 @@ ow_status mark_inside(const struct graph *g, const uint8_t *ops, struct arena *s
 	if (!inside || !lanes)
 		return error_no_memory(err);
 	for (uint32_t l = 0; l < g->lane_count; l++)
-		if (!g->lanes[l].device)
+		if (!g->lanes[l].device) {
 			lanes[g->lanes[l].track.v] = l + 1;
+			lanes[g->lanes[l].functions.v] = l + 1;
+		}
+	lanes[0] = 0;
 	for (uint32_t i = 1; i < m->event.count; i++) {
 		uint32_t number = lanes[m->event.track[i].v];
 		int64_t start = m->event.ts_ns[i];
 		const struct lane *lane;
 
-		if (!ops[m->event.op[i].v] || !number || !event_is_slice(m, i))
+		if (!number || !is_marked(m, i, ops, names) || !event_is_slice(m, i))
 			continue;
 		lane = &g->lanes[number - 1];
 		if (start < g->start_ns[lane->first])
@@ -209,7 +220,7 @@ static ow_status apply_op(const struct session *s, const struct change *c,
 	arena_init(&scratch, g->m->mem);
 	status = match_ops(g->m, c->pattern, &scratch, &ops, err);
 	if (status == OW_OK)
-		status = mark_inside(g, ops, &scratch, &inside, err);
+		status = mark_inside(g, ops, NULL, &scratch, &inside, err);
 	for (uint32_t i = 0; status == OW_OK && i < g->node_count; i++)
 		if (inside[i] || (g->launch[i] && inside[g->launch[i] - 1]) ||
 		    (g->flags[i] & NODE_DEVICE && ops[node_op(g, i).v])) {

@@ -55,9 +55,10 @@ bool is_of_rank(const struct graph *g, const struct lane *lane, uint32_t node, i
 
 /* ---- selections of nodes, for the advice ---- */
 
-/* Per node of a host thread whether it is inside of an event whose op is marked. */
-ow_status mark_inside(const struct graph *g, const uint8_t *ops, struct arena *scratch,
-		      uint8_t **out, struct ow_error *err);
+/* Per node of a host thread whether it is inside of an event whose op is marked, or of a Python function whose name (a string) is; names
+ * may be NULL. */
+ow_status mark_inside(const struct graph *g, const uint8_t *ops, const uint8_t *names,
+		      struct arena *scratch, uint8_t **out, struct ow_error *err);
 
 /* Scales the weight of a node; 0 also drops what delays it. */
 void scenario_scale(const struct graph *g, struct scenario *scenario, uint32_t node, double factor);

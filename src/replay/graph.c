@@ -133,7 +133,26 @@ struct flatten {
 	int64_t at;		/* up to here there are nodes */
 	const int64_t *cuts;	/* begins and ends of steps: nodes do not go across */
 	uint32_t cut_count, cut;
+	struct gaps gaps;
 };
+
+/* A gap between events, in the parts that are known of it. */
+static bool emit_gap(struct flatten *f, struct new_node n, int64_t to)
+{
+	uint32_t around = n.event;
+
+	while (f->at < to) {
+		uint32_t function;
+
+		n.start = f->at;
+		n.end = gaps_next(&f->gaps, f->at, to, &function);
+		n.event = function ? function : around;
+		f->at = n.end;
+		if (!add_node(f->b, &n))
+			return false;
+	}
+	return true;
+}
 
 static bool emit_piece(struct flatten *f, int64_t to)
 {
@@ -149,6 +168,8 @@ static bool emit_piece(struct flatten *f, int64_t to)
 		n.flags |= NODE_IN_INPUT;
 	if (f->inputs && (n.kind == NODE_HOST || n.kind == NODE_GAP))
 		n.kind = NODE_INPUT;
+	if (n.kind == NODE_GAP && to > f->at)
+		return emit_gap(f, n, to);
 	f->at = to;
 	return add_node(f->b, &n);
 }
@@ -389,8 +410,8 @@ static ow_status list_cuts(struct build *b, const struct part *part, int64_t **c
 	return OW_OK;
 }
 
-static ow_status flatten_track(struct build *b, const uint32_t *events, uint32_t count,
-			       source_id source)
+static ow_status flatten_track(struct build *b, uint32_t track, const uint32_t *events,
+			       uint32_t count, source_id source)
 {
 	const struct part *part = &b->parts[source.v];
 	struct flatten *f = ARENA_NEW(&b->scratch, struct flatten);
@@ -401,6 +422,7 @@ static ow_status flatten_track(struct build *b, const uint32_t *events, uint32_t
 		return error_no_memory(b->err);
 	OW_TRY(list_cuts(b, part, &cuts, &f->cut_count));
 	f->b = b;
+	gaps_open(&f->gaps, b, track);
 	f->cuts = cuts;
 	f->at = INT64_MIN;
 	for (uint32_t i = 0; ok && i < count; i++) {
@@ -499,11 +521,12 @@ static ow_status add_lane(struct build *b, uint32_t track, const uint32_t *event
 	struct lane *lane = &g->lanes[g->lane_count];
 
 	*lane = (struct lane){ .track = { track },
+			       .functions = { b->frames_of[track] },
 			       .source = g->m->track.source[track],
 			       .first = g->node_count,
 			       .device = b->work[track] == WORK_DEVICE };
 	if (!lane->device)
-		OW_TRY(flatten_track(b, events, count, lane->source));
+		OW_TRY(flatten_track(b, track, events, count, lane->source));
 	for (uint32_t i = 0; lane->device && i < count; i++)
 		if (is_device_work(b, events[i]) && !add_device_node(b, events[i]))
 			return error_no_memory(b->err);
@@ -562,6 +585,7 @@ ow_status graph_add_lanes(struct build *b)
 	b->has_ranks = build_has_ranks(b);
 	for (uint32_t i = 1; i < m->track.count; i++)
 		b->work[i] = (uint8_t)track_work(m, (track_id){ i });
+	OW_TRY(graph_list_gaps(b, first, events));
 	if (!grow_nodes(b, (size_t)MIN(m->event.count, MOST_EVENTS) * 3 / 2 + 64))
 		return error_no_memory(b->err);
 	for (uint32_t i = 1; i < m->track.count; i++)

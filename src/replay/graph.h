@@ -60,7 +60,7 @@ struct edge {
 };
 
 struct lane {
-	track_id track;
+	track_id track, functions; /* functions: the Python functions of a thread, or nil */
 	source_id source;
 	uint32_t first, count; /* nodes */
 	bool device;
@@ -150,6 +150,22 @@ struct part {
 	uint32_t first, end; /* steps */
 };
 
+struct burst_list; /* graph_gaps.c */
+
+#define GAPS_DEEPEST 512
+
+/* The gaps of a thread, from first to last. */
+struct gaps {
+	struct build *b;
+	uint32_t track;
+	const uint32_t *events; /* Python functions of the thread, by begin */
+	uint32_t count, next;
+	uint32_t open[GAPS_DEEPEST], depth;
+	int64_t until; /* the end of the gap that is looked at … */
+	bool whole;    /* … which is not cut, or cut around the pause */
+	int64_t pause_begin, pause_end;
+};
+
 struct build {
 	struct graph *g;
 	const struct event_filter *filter;
@@ -171,6 +187,11 @@ struct build {
 	/* recorded waits, as lists by who waits: per node the first + 1, and per wait the next + 1 */
 	uint32_t *wait_first, *wait_next, *wait_work;
 	bool has_ranks; /* several ranks of one job */
+	/* graph_gaps.c: per track the events, first to last; the track of a thread's Python functions; threads that launch work */
+	const uint32_t *first, *events;
+	uint32_t *frames_of;
+	struct burst_list *bursts;
+	uint32_t burst_count;
 };
 
 ow_status graph_add_lanes(struct build *b);
@@ -178,6 +199,11 @@ ow_status graph_add_lanes(struct build *b);
 ow_status graph_add_free_nodes(struct build *b, uint32_t count);
 /* Which step each node belongs to; launches have to be known. */
 void graph_mark_nodes(struct build *b);
+/* graph_gaps.c: what a thread does between its events. The first two before any lane is added, the last for each gap from `at` to `to`:
+ * returns the end of the part that begins at `at`, and the Python function that ran, or 0. */
+ow_status graph_list_gaps(struct build *b, const uint32_t *first, const uint32_t *events);
+void gaps_open(struct gaps *gaps, struct build *b, uint32_t track);
+int64_t gaps_next(struct gaps *gaps, int64_t at, int64_t to, uint32_t *event);
 /* graph_ranks.c */
 bool build_has_ranks(const struct build *b);
 ow_status graph_join_ranks(struct build *b);

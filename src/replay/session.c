@@ -90,7 +90,10 @@ struct str node_name(const struct session *s, uint32_t node)
 	const struct model *m = s->g.m;
 	uint32_t op = node_op(&s->g, node).v;
 	struct str type = model_str(m, m->op.type[op]);
+	struct str function = model_str(m, COLUMN_GET(m->event.name, s->g.event[node]));
 
+	if (!op && s->g.event[node] && function.len) /* Python between operators */
+		return function;
 	if (!op || m->op.flags[op] & OP_STEP_MARK)
 		return STR("code between operators");
 	if (m->op.flags[op] & OP_SHORT_TYPE && type.len)

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 struct convert_args {
-	bool show_dataflow, show_memory; /* of timelines */
+	bool show_dataflow, show_memory, show_path; /* of timelines */
 };
 
 /* Names of outputs by what a file's name ends with; the first match counts. */
@@ -129,6 +129,7 @@ static ow_status write_timeline(struct args *args, ow_profile *profile, struct o
 	ow_timeline_options_init(&options);
 	options.show_dataflow = own->show_dataflow;
 	options.show_memory = own->show_memory;
+	options.show_path = own->show_path;
 	options.step = args->options.view.step;
 	options.rank = args->options.view.rank;
 	options.time_from_ns = args->options.view.time_from_ns;
@@ -262,6 +263,8 @@ static const struct option options[] = {
 	  .help = "timelines: draw arrows to consumers", .usual = "true" },
 	{ "show-memory", STORE_BOOL(struct convert_args, show_memory),
 	  .help = "timelines: show tensors and memory", .usual = "false" },
+	{ "show-path", STORE_BOOL(struct convert_args, show_path),
+	  .help = "timelines: add the critical path of a step as a track", .usual = "false" },
 };
 
 const struct command cmd_convert = {

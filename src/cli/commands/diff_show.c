@@ -116,6 +116,8 @@ static void print_summary(const ow_result *r)
 		   "base_float_ops", "new_float_ops", HUMAN_UNIT_COUNT);
 	print_pair(r, "Peak memory", "base_peak_memory_bytes", "new_peak_memory_bytes",
 		   HUMAN_UNIT_BYTES);
+	if (extra_text(r, "findings_text").len)
+		printf("Findings: %.*s.\n", STR_ARG(extra_text(r, "findings_text")));
 	print_value(r, "Unexplained (nothing was recorded): ", extra_number(r, "unexplained_ns"),
 		    ".\n\n");
 }

@@ -7,6 +7,7 @@
 #include "base/writer.h"
 #include "sink/sink.h"
 #include "model/event_filter.h"
+#include "table/table.h"
 
 typedef void (*sample_slice_fn)(void *arg, uint32_t track, struct str name, int64_t ts_ns,
 				int64_t dur_ns);
@@ -529,6 +530,65 @@ static void put_samples(struct event_trace *t, struct ow_error *err)
 		writer_fail(&t->w, error_no_memory(err));
 }
 
+/* ---- the critical path ---- */
+
+static const char *const path_columns[] = { "event", "kind", "track", "line", "rank" };
+
+static void put_value(struct event_trace *t, const struct table_column *column, uint32_t row,
+		      bool first)
+{
+	if (column->known && !column->known[row])
+		return;
+	writer_printf(&t->w, "%s\"%s\": ", first ? "" : ", ", column->name);
+	if (column->type == TYPE_TEXT)
+		writer_json(&t->w, column->texts[row]);
+	else
+		writer_int(&t->w, column->ints[row]);
+}
+
+/* A process of its own. The pieces follow each other; as asynchronous spans they are not taken for work of a thread by whoever reads
+ * the timeline. */
+static void put_path(struct event_trace *t, const struct table *path)
+{
+	uint32_t op = table_find_column(path, STR("op")),
+		 ts = table_find_column(path, STR("ts_ns"));
+	uint32_t dur = table_find_column(path, STR("dur_ns"));
+	int64_t pid = 1;
+
+	for (uint32_t i = 1; i < t->m->track.count; i++)
+		pid = MAX(pid, MIN(t->places[i].pid, INT64_MAX - 1) + 1);
+	begin(t);
+	writer_printf(&t->w,
+		      "\"ph\": \"M\", \"name\": \"process_name\", \"pid\": %lld, \"tid\": 0, "
+		      "\"args\": {\"name\": \"critical path\"}}",
+		      (long long)pid);
+	for (uint32_t i = 0; i < path->row_count && t->w.status == OW_OK; i++) {
+		int64_t from = path->columns[ts].ints[i];
+		bool first = true;
+
+		for (int end = 0; end < 2; end++) {
+			begin(t);
+			writer_printf(&t->w,
+				      "\"ph\": \"%s\", \"cat\": \"critical_path\", \"id\": "
+				      "\"path\", \"pid\": %lld, \"tid\": 0, \"name\": ",
+				      end ? "e" : "b", (long long)pid);
+			writer_json(&t->w, path->columns[op].texts[i]);
+			put_time(t, ", \"ts\": ",
+				 end ? wrap_add(from, path->columns[dur].ints[i]) : from);
+			writer_puts(&t->w, end ? "}" : ", \"args\": {");
+			for (size_t k = 0; !end && k < ARRAY_COUNT(path_columns); k++) {
+				const struct table_column *column =
+					&path->columns[table_find_column(
+						path, str_from(path_columns[k]))];
+
+				put_value(t, column, i, first);
+				first &= column->known && !column->known[i];
+			}
+			writer_puts(&t->w, end ? "" : "}}");
+		}
+	}
+}
+
 /* ---- all of it ---- */
 
 static ow_status write_all(struct event_trace *t, const struct out *out, struct ow_error *err)
@@ -547,6 +607,8 @@ static ow_status write_all(struct event_trace *t, const struct out *out, struct 
 		put_samples(t, err);
 	if (status == OW_OK)
 		put_counters(t);
+	if (status == OW_OK && t->options->path)
+		put_path(t, t->options->path);
 	writer_puts(&t->w, "\n]}\n");
 	writer_fail(&t->w, status);
 	return writer_finish(&t->w);

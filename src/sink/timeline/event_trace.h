@@ -13,6 +13,8 @@ struct event_trace_options {
 	struct event_filter filter; /* events that reach into it are written whole */
 	bool show_dataflow;
 	const uint8_t *metrics; /* which samples are drawn, per metric; NULL: of the default ones */
+	const struct table
+		*path; /* the pieces of a critical path, as the command path has them; NULL: none */
 };
 
 ow_status event_trace_write(struct model *m, const struct event_trace_options *options,
