@@ -101,6 +101,7 @@ class HostileFilesTest(unittest.TestCase):
 
     def check(self, kind, **options):
         self.start_daemon("--stacks")
+        usual = sorted(self.ask("jobs")[1] for _ in range(9))[4]  # without the hostile job: what this machine takes for it
         folder = os.path.join(self.dir, "work")
         os.mkdir(folder)
         os.chmod(folder, 0o777)
@@ -118,8 +119,8 @@ class HostileFilesTest(unittest.TestCase):
             self.assertIn("hostile", text)
             self.assertIn("good", text)
             time.sleep(0.1)
-        self.assertLess(sorted(took)[len(took) // 2], PATIENCE, took)
-        self.assertLess(max(took), 10 * PATIENCE, took)
+        self.assertLess(sorted(took)[len(took) // 2], PATIENCE + 3 * usual, (took, usual))
+        self.assertLess(max(took), 10 * PATIENCE + 10 * usual, (took, usual))
         # The other job's stacks are sampled.
         until(lambda: "wait_here" in self.ask("functions", "--job", "good", "--last", "60s")[0],
               lambda: self.ask("functions", "--job", "good", "--last", "60s")[0])
