@@ -1,0 +1,9 @@
+/* heap_order.h: the part of model_freeze that puts changes of memory in the order of their times. */
+#ifndef MODEL_HEAP_ORDER_H
+#define MODEL_HEAP_ORDER_H
+
+#include "model/builder.h"
+
+ow_status order_heap(struct builder *b);
+
+#endif
