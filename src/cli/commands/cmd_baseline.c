@@ -326,7 +326,7 @@ static const struct option options[] = {
 const struct command cmd_baseline = {
 	.name = "baseline",
 	.usage = "add|check PLACE FILE… | list PLACE [--fail-if LIMIT]",
-	.summary = "keep runs in a folder or on a server and compare new ones with them",
+	.summary = "keep runs in a folder or on a server, to compare new ones",
 	.help = "PLACE is a folder or clickhouse://USER@HOST:8123/DATABASE. add keeps each file "
 		"as\n"
 		"a run, with the commit, the time, the host and the configuration. check\n"

@@ -50,7 +50,8 @@ static void print_rows(const struct args *args, bool json)
 	size_t most = args->options.view.limit ? args->options.view.limit : SIZE_MAX, row = 0;
 	struct ow_part_info part = { .size = sizeof(part) };
 
-	fputs(json ? "{\"schema_version\": 1, \"rows\": [" : "kind,name,summary,detail\r\n", stdout);
+	fputs(json ? "{\"schema_version\": 1, \"rows\": [" : "kind,name,summary,detail\r\n",
+	      stdout);
 	for (size_t i = 0; row < most && ow_importer_info(i, &part); i++)
 		print_row(json, row++, "format", &part);
 	for (size_t i = 0; row < most && ow_sink_info(i, &part); i++)

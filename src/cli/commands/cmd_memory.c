@@ -235,7 +235,7 @@ static int run_memory(struct args *args)
 const struct command cmd_memory = {
 	.name = "memory",
 	.usage = "FILE… [--json|--csv|--to svg]",
-	.summary = "show memory over time, at the peak by its users, and from step to step",
+	.summary = "show memory over time, at its peak, and from step to step",
 	.help = "Each part is also a view: heaps, memory_peak, memory_steps, memory_time. Use\n"
 		"--to svg --out FILE.svg to draw memory over time.\n",
 	.columns = "heaps_view",
