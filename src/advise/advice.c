@@ -229,9 +229,24 @@ static bool has_texts(const struct report *r)
 	return r->what.ptr && r->where.ptr && r->advice.ptr && r->falsified_by.ptr;
 }
 
+/* A step of TensorFlow's executor ends with all of its work: its shares are as long as they look. */
+static bool has_executors_only(const struct model *m)
+{
+	for (uint32_t i = 1; i < m->track.count; i++)
+		if (m->track.kind[i] == TRACK_HOST || m->track.kind[i] == TRACK_LOADER)
+			return false;
+	return true;
+}
+
 static int64_t share_most(const struct advice *a, int64_t part_ns)
 {
-	return MIN(part_ns + llround((double)part_ns * SHARE_ERROR), MAX(a->step_ns, part_ns));
+	int64_t rest_ns = MAX(a->step_ns - part_ns, 0);
+
+	if (has_executors_only(a->m))
+		return part_ns;
+
+	/* never all of the rest: the other phases need time as well */
+	return part_ns + MIN(llround((double)part_ns * SHARE_ERROR), rest_ns / 2);
 }
 
 ow_status advice_report_part(struct advice *a, const struct cost *cost, int64_t part_ns,

@@ -126,7 +126,10 @@ static int64_t host_per_kernel(const struct advice *a, const struct cost *cost, 
 	return (int64_t)(sum / a->steps / kernels);
 }
 
-/* Without a replay: many launches are made by what the host does in between, as well. */
+/* Without a replay: many launches are made by what the host does in between, as well. Where launching is a small part of that
+ * time, the host does something else. */
+#define LAUNCH_PART 10
+
 static ow_status report_shares(struct advice *a, struct report *report)
 {
 	struct cost cost = { .effect = EFFECT_LAUNCH };
@@ -134,16 +137,17 @@ static ow_status report_shares(struct advice *a, struct report *report)
 		part = span_add(span_add(a->share_ns[CLASS_LAUNCH], a->share_ns[CLASS_HOST]),
 				a->share_ns[CLASS_IDLE]);
 	char text[TIME_TEXT];
+	bool between;
 	double count;
 
 	OW_TRY(median_kernel(a, &kernel, &count));
-	if (count < LEAST_KERNELS)
+	between = count >= LEAST_KERNELS && a->share_ns[CLASS_LAUNCH] >= part / LAUNCH_PART;
+	if (!between)
 		part = a->share_ns[CLASS_LAUNCH];
-	report->class = CLASS_HOST;
-	report->what =
-		advice_text(a, "the device waits for %s of a step while the host launches work%s",
-			    time_text(text, part),
-			    count < LEAST_KERNELS ? "" : ", or runs code between launches");
+	report->class = between ? CLASS_HOST : CLASS_LAUNCH;
+	report->what = advice_text(
+		a, "the device waits for %s of a step while the host launches work%s",
+		time_text(text, part), between ? ", or runs code between launches" : "");
 	return advice_report_part(a, &cost, part, report);
 }
 
