@@ -85,6 +85,10 @@ struct ow_relation_column {
 	const char *unit;	 /* "ns", "bytes", "count" or "" */
 	const char *doc;	 /* one sentence */
 };
+/* Calls `take` with each column that a command answers with: "path", "what-if", "diff", "ranks" or "hang". */
+OW_API OW_MUST_CHECK ow_status ow_answer_columns(
+	const char *command, void (*take)(void *arg, const struct ow_relation_column *column),
+	void *arg, struct ow_error *err);
 /* Calls `take` with each column of a table. The struct is valid during the call; its strings are static. */
 OW_API OW_MUST_CHECK ow_status ow_relation_columns(
 	const char *relation, void (*take)(void *arg, const struct ow_relation_column *column),

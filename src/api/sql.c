@@ -8,6 +8,10 @@
 #include "relation/relation.h"
 #include "sql/sql.h"
 #include "opwatch/sql.h"
+#include "diff/diff.h"
+#include "hang/answer.h"
+#include "ranks/ranks.h"
+#include "replay/session.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -417,6 +421,19 @@ static ow_status find_relation(const char *name, const struct table_source **out
 				name);
 }
 
+static void take_columns(const struct table *t,
+			 void (*take)(void *arg, const struct ow_relation_column *column),
+			 void *arg)
+{
+	for (uint32_t i = 0; i < t->column_count; i++) {
+		const struct table_column *c = &t->columns[i];
+
+		take(arg, &(struct ow_relation_column){ sizeof(struct ow_relation_column), c->name,
+							type_name(c->type), unit_name(c->unit),
+							c->doc });
+	}
+}
+
 ow_status ow_relation_columns(const char *name,
 			      void (*take)(void *arg, const struct ow_relation_column *column),
 			      void *arg, struct ow_error *err)
@@ -428,13 +445,44 @@ ow_status ow_relation_columns(const char *name,
 	OW_TRY(find_relation(name, &relation, err));
 	mem_init(&mem, 0);
 	OW_TRY(relation_open(relation, NULL, 0, NULL, 0, &mem, &t, err));
-	for (uint32_t i = 0; i < t->column_count; i++) {
-		const struct table_column *c = &t->columns[i];
+	take_columns(t, take, arg);
+	table_free(t);
+	return OW_OK;
+}
 
-		take(arg, &(struct ow_relation_column){ sizeof(struct ow_relation_column), c->name,
-							type_name(c->type), unit_name(c->unit),
-							c->doc });
-	}
+static void diff_columns_of_time(struct table *t)
+{
+	diff_columns(t, UNIT_NS);
+}
+
+ow_status ow_answer_columns(const char *command,
+			    void (*take)(void *arg, const struct ow_relation_column *column),
+			    void *arg, struct ow_error *err)
+{
+	static const struct {
+		const char *command;
+		void (*add)(struct table *t);
+	} answers[] = {
+		{ "path", path_columns },	  { "what-if", path_columns },
+		{ "diff", diff_columns_of_time }, { "ranks", ranks_columns },
+		{ "hang", answer_columns },
+	};
+	struct table *t;
+	struct mem mem;
+	size_t i = 0;
+
+	error_clear(err);
+	while (i < ARRAY_COUNT(answers) && strcmp(answers[i].command, command) != 0)
+		i++;
+	if (i == ARRAY_COUNT(answers))
+		return error_set(err, OW_E_NOT_FOUND, "no columns are known for the command '%s'",
+				 command);
+	mem_init(&mem, 0);
+	t = table_new(&mem, command, err);
+	if (!t)
+		return OW_E_NO_MEMORY;
+	answers[i].add(t);
+	take_columns(t, take, arg);
 	table_free(t);
 	return OW_OK;
 }

@@ -66,6 +66,7 @@ struct command {
 	const char *summary; /* a sentence without a full stop */
 	const char *help;    /* paragraphs for --help, or NULL */
 	const char *columns; /* the table of SQL whose columns --help lists, or NULL */
+	bool has_answer;     /* --help lists the columns of ow_answer_columns */
 	const char *examples[2];
 	struct option_group own; /* fields of args->own, or of args */
 	const struct option_group *groups[6];

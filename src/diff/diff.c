@@ -170,8 +170,32 @@ enum {
 	COLUMN_NEW_TYPES
 };
 
-static void add_columns(struct table *t, enum column_unit unit)
+void diff_columns(struct table *t, enum column_unit unit)
 {
+	static const char *const sentences[] = {
+		"phase of the step that the time belongs to",
+		"operator or kernel",
+		"line of code, when known",
+		"rank, when known",
+		"time in a step of the base runs",
+		"time in a step of the new runs",
+		"new minus base; the rows and unexplained_ns add up to the difference of the steps",
+		"runs per step in the base",
+		"runs per step now",
+		"new, gone, count, duration, renamed, split or fused",
+		"how base and new were found to be the same thing",
+		"name now, when it is renamed",
+		"kernel or call inside the op that changed most",
+		"the same in the new runs",
+		"false discovery rate of the change, with four or more runs a side",
+		"file of the line",
+		"number of the line",
+		"shapes of the inputs",
+		"shapes of the inputs now",
+		"types of the inputs",
+		"types of the inputs now",
+	};
+
 	table_add_column(t, "phase", "phase", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "op", "op", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "line", "line", TYPE_TEXT, UNIT_NONE);
@@ -193,6 +217,7 @@ static void add_columns(struct table *t, enum column_unit unit)
 	table_add_column(t, "new_shapes", "shapes now", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "base_types", "types", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "new_types", "types now", TYPE_TEXT, UNIT_NONE);
+	table_document(t, sentences, ARRAY_COUNT(sentences));
 	for (unsigned i = COLUMN_MATCHED; i <= COLUMN_NEW_TYPES; i++)
 		t->columns[i].for_programs = true;
 }
@@ -375,7 +400,7 @@ static ow_status compare(struct comparison *c, const struct diff_options *option
 	if (options->frames)
 		OW_TRY(diff_fill_frames(c, options->frames_least));
 	else
-		add_columns(c->out, diff_unit(c));
+		diff_columns(c->out, diff_unit(c));
 	OW_TRY(fill_rows(c, !options->frames));
 	add_values(c);
 	return diff_check_limits(c, options, gate);

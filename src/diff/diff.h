@@ -94,6 +94,9 @@ ow_status diff_limit_parse(const char *text, struct arena *arena, struct diff_li
 /* setup.c: what a run was made with, a row for each setting: `what`, `value`. Fills a table without columns. */
 ow_status diff_settings_table(const struct diff_run *run, struct table *out);
 
+/* Only the columns, with their sentences; `unit` is that of the costs. */
+void diff_columns(struct table *t, enum column_unit unit);
+
 /* Fills a table without columns. *gate is the worst of all limits. */
 ow_status diff_table(const struct diff_run *runs, size_t base, size_t other,
 		     const struct diff_options *options, struct table *out, enum diff_gate *gate,

@@ -83,7 +83,7 @@ static bool conclude_mismatch(struct answer *a)
 	ssize_t first = -1;
 
 	for (size_t i = 0; i < w->meeting_count; i++) {
-		const struct meeting *m = &w->meetings[i];
+		const struct hang_meeting *m = &w->meetings[i];
 
 		if (m->odd_count &&
 		    (first < 0 || (m->first_ns && m->first_ns < w->meetings[first].first_ns)))
@@ -153,7 +153,7 @@ static bool name_cycle(struct answer *a, const struct visit *path, size_t depth,
 	while (from && path[from - 1].meeting != back)
 		from--;
 	for (size_t i = from ? from - 1 : 0; i < depth; i++) {
-		const struct meeting *m = &a->w->meetings[path[i].meeting];
+		const struct hang_meeting *m = &a->w->meetings[path[i].meeting];
 		int32_t rank = a->w->missing[m->first_missing + path[i].missing].rank;
 
 		if (!answer_blame(a, rank))
@@ -181,7 +181,7 @@ static bool find_cycle(struct answer *a, bool *found)
 		path[depth++] = (struct visit){ start, 0, 0 };
 		while (depth && !*found) {
 			struct visit *v = &path[depth - 1];
-			const struct meeting *m = &w->meetings[v->meeting];
+			const struct hang_meeting *m = &w->meetings[v->meeting];
 			const struct missing *x;
 			ssize_t next;
 
@@ -212,7 +212,7 @@ static bool find_cycle(struct answer *a, bool *found)
 
 static bool conclude_deadlock(struct answer *a, bool *done)
 {
-	const struct meeting *m;
+	const struct hang_meeting *m;
 
 	if (!find_cycle(a, done))
 		return false;
@@ -231,7 +231,7 @@ static bool conclude_deadlock(struct answer *a, bool *done)
 
 /* ---- hang ---- */
 
-static bool came_before(const struct meeting *x, const struct meeting *y)
+static bool came_before(const struct hang_meeting *x, const struct hang_meeting *y)
 {
 	if (x->first_ns && y->first_ns && x->first_ns != y->first_ns)
 		return x->first_ns < y->first_ns;
@@ -244,7 +244,7 @@ static bool find_culprits(struct answer *a, bool *late)
 	const struct waits *w = a->w;
 
 	for (size_t i = 0; i < w->meeting_count; i++) {
-		const struct meeting *m = &w->meetings[i];
+		const struct hang_meeting *m = &w->meetings[i];
 
 		for (size_t k = 0; k < m->missing_count; k++) {
 			const struct missing *x = &w->missing[m->first_missing + k];
@@ -295,7 +295,7 @@ static bool goes_on_after(const struct answer *a, uint32_t process, int64_t ns)
 }
 
 /* The rank did other things after the others had come: it is late, but it lives. */
-static bool is_alive(const struct answer *a, const struct meeting *m)
+static bool is_alive(const struct answer *a, const struct hang_meeting *m)
 {
 	int64_t elapsed = a->w->last_ns - m->last_ns, alive = 0;
 
@@ -310,7 +310,7 @@ static bool is_alive(const struct answer *a, const struct meeting *m)
 	return (size_t)alive == a->rank_count;
 }
 
-static void say_how_long(struct answer *a, const struct meeting *m)
+static void say_how_long(struct answer *a, const struct hang_meeting *m)
 {
 	int64_t elapsed = m->last_ns ? a->w->last_ns - m->last_ns : 0;
 
@@ -325,7 +325,7 @@ static void say_how_long(struct answer *a, const struct meeting *m)
 
 static bool conclude_hang(struct answer *a, bool *done)
 {
-	const struct meeting *m;
+	const struct hang_meeting *m;
 	bool late = false;
 
 	if (!find_culprits(a, &late))
@@ -365,7 +365,7 @@ static bool conclude_lost(struct answer *a, bool *done)
 	size_t absent = 0, torn = 0;
 
 	for (size_t i = 0; i < w->meeting_count; i++) {
-		const struct meeting *m = &w->meetings[i];
+		const struct hang_meeting *m = &w->meetings[i];
 
 		for (size_t k = 0; k < m->missing_count; k++) {
 			const struct missing *x = &w->missing[m->first_missing + k];
@@ -413,7 +413,7 @@ static void conclude_running(struct answer *a)
 	bool long_ago = w->timed_out;
 
 	for (size_t i = 0; i < w->meeting_count; i++) {
-		const struct meeting *m = &w->meetings[i];
+		const struct hang_meeting *m = &w->meetings[i];
 
 		if (a->meeting < 0 || came_before(m, &w->meetings[a->meeting]))
 			a->meeting = (ssize_t)i;

@@ -46,7 +46,7 @@ struct str words_group(const struct hang_group *g);
 /* "rank 3", "ranks 1, 2 and 5", "12 ranks (0, 1, 2, …)" */
 void words_ranks(struct buf *to, const int32_t *ranks, size_t count);
 /* "all_reduce 41 of group default_pg" */
-void words_meeting(struct answer *a, struct buf *to, const struct meeting *m);
+void words_meeting(struct answer *a, struct buf *to, const struct hang_meeting *m);
 /* A line of a stack: "load_batch (dir/train.py:88)". */
 bool words_frame(struct str line, struct str *name, struct str *file, struct str *number);
 /* The innermost call of the user's own program: "train.py:88 load_batch"; else the innermost. */

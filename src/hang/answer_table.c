@@ -27,6 +27,19 @@ enum {
 
 void answer_columns(struct table *t)
 {
+	static const char *const sentences[] = {
+		"rank of the process",
+		"what it does: waits, runs, ended, unknown, …",
+		"process group of the collective",
+		"sequence number of the last collective that it completed",
+		"sequence number of the first collective that it did not complete",
+		"that collective",
+		"innermost line of its stack",
+		"the whole stack, innermost frame first",
+		"file that says so",
+		"where its rank is from: content or file name",
+	};
+
 	table_add_column(t, "rank", "rank", TYPE_INT, UNIT_NONE);
 	table_add_column(t, "state", "state", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "group", "group", TYPE_TEXT, UNIT_NONE);
@@ -37,6 +50,7 @@ void answer_columns(struct table *t)
 	table_add_column(t, "frames", "frames", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "file", "file", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "rank_from", "rank from", TYPE_TEXT, UNIT_NONE);
+	table_document(t, sentences, ARRAY_COUNT(sentences));
 	for (unsigned i = COLUMN_FRAMES; i <= COLUMN_RANK_FROM; i++)
 		t->columns[i].for_programs = true;
 }
@@ -101,7 +115,7 @@ void answer_row(struct answer *a, struct table *t, int32_t rank)
 	const struct wait_rank *r = &a->w->ranks[rank];
 	uint32_t at = table_add_row(t, 0), process = r->dump != UINT32_MAX ? r->dump : r->about;
 	ssize_t which = row_meeting(a, rank);
-	const struct meeting *m = which < 0 ? NULL : &a->w->meetings[which];
+	const struct hang_meeting *m = which < 0 ? NULL : &a->w->meetings[which];
 	const struct own_group *own = m && !m->message ? waits_own(a->w, rank, m->group)
 				      : r->own_count   ? &a->w->own[r->first_own]
 						       : NULL;
@@ -189,7 +203,7 @@ static void add_extra_str(struct table *out, struct arena *arena, const char *na
 
 ow_status answer_extras(struct answer *a, struct table *out, struct ow_error *err)
 {
-	const struct meeting *m = a->meeting < 0 ? NULL : &a->w->meetings[a->meeting];
+	const struct hang_meeting *m = a->meeting < 0 ? NULL : &a->w->meetings[a->meeting];
 	int64_t sequence = m && !m->message ? m->sequence : a->sequence;
 
 	table_add_extra(out, "schema_version", "1");

@@ -36,7 +36,7 @@ void words_ranks(struct buf *to, const int32_t *ranks, size_t count)
 		buf_puts(to, ", …)");
 }
 
-void words_meeting(struct answer *a, struct buf *to, const struct meeting *m)
+void words_meeting(struct answer *a, struct buf *to, const struct hang_meeting *m)
 {
 	struct str group = words_group(&a->job->groups[m->group]);
 

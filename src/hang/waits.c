@@ -423,15 +423,15 @@ static const struct hang_op *op_at(const struct waits *w, int32_t rank, uint32_t
 	return NULL;
 }
 
-static bool add_missing(struct waits *w, struct meeting *m, int32_t rank, enum missing_kind kind,
-			int64_t order)
+static bool add_missing(struct waits *w, struct hang_meeting *m, int32_t rank,
+			enum missing_kind kind, int64_t order)
 {
 	m->missing_count++;
 	return vec_push(w->mem, w->missing, w->missing_count, w->missing_cap,
 			(struct missing){ rank, kind, order });
 }
 
-static void add_waiter(struct meeting *m, const struct hang_op *op)
+static void add_waiter(struct hang_meeting *m, const struct hang_op *op)
 {
 	m->waiters++;
 	m->timed_out = m->timed_out || op->timed_out;
@@ -443,7 +443,7 @@ static void add_waiter(struct meeting *m, const struct hang_op *op)
 }
 
 /* A rank of which no operation with this number was kept. */
-static bool place_absent(struct waits *w, struct meeting *m, int32_t rank)
+static bool place_absent(struct waits *w, struct hang_meeting *m, int32_t rank)
 {
 	const struct wait_rank *r = &w->ranks[rank];
 	const struct own_group *own = waits_own(w, rank, m->group);
@@ -494,7 +494,7 @@ struct kind {
 
 #define KINDS 16u
 
-static void describe_difference(struct meeting *m, const struct hang_op *odd, int32_t rank,
+static void describe_difference(struct hang_meeting *m, const struct hang_op *odd, int32_t rank,
 				const struct hang_op *usual, const char *in)
 {
 	if (strcmp(in, "operation") == 0)
@@ -512,7 +512,7 @@ static void describe_difference(struct meeting *m, const struct hang_op *odd, in
 			 (int)MIN(usual->types.len, 40u), usual->types.ptr);
 }
 
-static bool add_odd(struct waits *w, struct meeting *m, const struct hang_op **ops,
+static bool add_odd(struct waits *w, struct hang_meeting *m, const struct hang_op **ops,
 		    const int32_t *ranks, size_t count, const struct kind *usual)
 {
 	const char *in;
@@ -531,7 +531,7 @@ static bool add_odd(struct waits *w, struct meeting *m, const struct hang_op **o
 }
 
 /* Ranks whose operation is another than that of most. */
-static bool find_odd(struct waits *w, struct meeting *m, const struct hang_op **ops,
+static bool find_odd(struct waits *w, struct hang_meeting *m, const struct hang_op **ops,
 		     const int32_t *ranks, size_t count)
 {
 	struct kind kinds[KINDS];
@@ -582,8 +582,8 @@ static size_t members_of(struct waits *w, uint32_t group, int32_t *to)
 }
 
 /* Everything about the collective with this number. */
-static bool fill_meeting(struct waits *w, struct meeting *m, const int32_t *members, size_t count,
-			 const struct hang_op **ops, int32_t *ranks)
+static bool fill_meeting(struct waits *w, struct hang_meeting *m, const int32_t *members,
+			 size_t count, const struct hang_op **ops, int32_t *ranks)
 {
 	size_t met = 0, started = 0;
 
@@ -636,10 +636,10 @@ static ow_status make_meetings(struct waits *w, struct ow_error *err)
 		return error_no_memory(err);
 	for (size_t i = 0; i < w->own_count; i++) {
 		const struct own_group *own = &w->own[i];
-		struct meeting m = { .group = own->group,
-				     .sequence = own->pending,
-				     .from = HANG_NO_RANK,
-				     .to = HANG_NO_RANK };
+		struct hang_meeting m = { .group = own->group,
+					  .sequence = own->pending,
+					  .from = HANG_NO_RANK,
+					  .to = HANG_NO_RANK };
 		size_t count;
 
 		if (own->pending == HANG_NO_SEQUENCE ||
@@ -692,14 +692,14 @@ static const struct hang_op *other_end(const struct waits *w, const struct hang_
 
 static bool add_message(struct waits *w, const struct hang_op *op, int32_t self, size_t at)
 {
-	struct meeting m = { .group = op->group,
-			     .sequence = op->sequence,
-			     .message = true,
-			     .from = job_rank(w, op->group, op->from),
-			     .to = job_rank(w, op->group, op->to),
-			     .name = op->name,
-			     .stack = op->stack,
-			     .first_missing = w->missing_count };
+	struct hang_meeting m = { .group = op->group,
+				  .sequence = op->sequence,
+				  .message = true,
+				  .from = job_rank(w, op->group, op->from),
+				  .to = job_rank(w, op->group, op->to),
+				  .name = op->name,
+				  .stack = op->stack,
+				  .first_missing = w->missing_count };
 	int32_t other = m.from == self ? m.to : m.from;
 	const struct hang_op *end;
 	bool good = true;

@@ -22,7 +22,7 @@ struct missing {
 };
 
 /* A collective or a message that at least one rank has entered and not completed. */
-struct meeting {
+struct hang_meeting {
 	uint32_t group;
 	int64_t sequence;
 	bool message;
@@ -73,7 +73,7 @@ struct waits {
 	int64_t *last_order; /* per process */
 	struct own_group *own;
 	size_t own_count, own_cap;
-	struct meeting *meetings;
+	struct hang_meeting *meetings;
 	size_t meeting_count, meeting_cap, collectives; /* these come first */
 	struct missing *missing;
 	size_t missing_count, missing_cap;
@@ -92,7 +92,7 @@ void waits_release(struct waits *w);
 /* What the rank did in the group; NULL: nothing is known. */
 const struct own_group *waits_own(const struct waits *w, int32_t rank, uint32_t group);
 /* Whether something keeps the meeting from ending that the dumps show. */
-static inline bool meeting_is_blocked(const struct meeting *m)
+static inline bool meeting_is_blocked(const struct hang_meeting *m)
 {
 	return m && (m->missing_count || m->odd_count);
 }

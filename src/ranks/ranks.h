@@ -275,6 +275,7 @@ ow_status ranks_add(struct ranks_job *job, struct model *m, struct str path, str
 ow_status ranks_finish(struct ranks_job *job, struct ow_error *err);
 /* ranks_table.c: one row per worker; the map of ranks and steps is the extra "map". */
 ow_status ranks_table(struct ranks_job *job, struct table *out, struct ow_error *err);
+void ranks_columns(struct table *t); /* only the columns, with their sentences */
 
 /* align.c: moves all times of a frozen model to the clock of its lowest rank; where that cannot be known a note says so. */
 struct builder;

@@ -35,8 +35,31 @@ enum {
 	COLUMN_FILE
 };
 
-static void add_columns(struct table *t)
+void ranks_columns(struct table *t)
 {
+	static const char *const sentences[] = {
+		"rank within the job",
+		"index among the data-parallel replicas, when known",
+		"pipeline stage, when known",
+		"what the rank does, when known",
+		"host that it ran on, when known",
+		"median steady step",
+		"its own work in a step, outside of collectives",
+		"time in collectives until the last rank arrived",
+		"time in collectives after that",
+		"what has to be added to its times to get those of the lowest rank",
+		"how the offset grows with time, in parts per million",
+		"the offset is right within this, in 95 of 100 cases",
+		"the offset is certainly right within this",
+		"none, persistent, transient or periodic",
+		"step, divided by the step with this rank like its peers",
+		"input, host, compute, more_work, clock_frequency, communication or unknown",
+		"what shows it, as JSON",
+		"collectives that the clock was fitted to",
+		"collectives that the fit left out",
+		"file of the rank",
+	};
+
 	table_add_column(t, "rank", "rank", TYPE_INT, UNIT_NONE);
 	table_add_column(t, "dp", "dp", TYPE_INT, UNIT_NONE);
 	table_add_column(t, "stage", "stage", TYPE_INT, UNIT_NONE);
@@ -57,6 +80,7 @@ static void add_columns(struct table *t)
 	table_add_column(t, "pairs_used", "pairs used", TYPE_INT, UNIT_COUNT);
 	table_add_column(t, "pairs_rejected", "pairs rejected", TYPE_INT, UNIT_COUNT);
 	table_add_column(t, "file", "file", TYPE_TEXT, UNIT_NONE);
+	table_document(t, sentences, ARRAY_COUNT(sentences));
 	t->columns[COLUMN_EVIDENCE].json = true;
 	for (unsigned i = COLUMN_EVIDENCE; i <= COLUMN_FILE; i++)
 		t->columns[i].for_programs = true;
@@ -359,7 +383,7 @@ ow_status ranks_table(struct ranks_job *job, struct table *out, struct ow_error 
 	struct buf buf;
 
 	buf_init(&buf, job->mem);
-	add_columns(out);
+	ranks_columns(out);
 	for (size_t i = 0; i < job->worker_count; i++)
 		if (!job->workers[i].left_out)
 			fill_row(out, job, &job->workers[i], &buf);

@@ -20,6 +20,19 @@ enum {
 
 void path_columns(struct table *out)
 {
+	static const char *const sentences[] = {
+		"id of the event, as in SQL; null for time between events",
+		"operator, kernel or call",
+		"line of code that ran or launched it, when known",
+		"rank that recorded it, when known",
+		"thread or stream",
+		"what the time is: operator, kernel, copy, gap, wait, …",
+		"begin, counted from the first event (ns)",
+		"time on the path",
+		"part of the step, 0 to 1",
+		"pieces of the path that this row stands for",
+	};
+
 	table_add_column(out, "event", "event", TYPE_INT, UNIT_NONE);
 	table_add_column(out, "op", "op", TYPE_TEXT, UNIT_NONE);
 	table_add_column(out, "line", "line", TYPE_TEXT, UNIT_NONE);
@@ -30,6 +43,7 @@ void path_columns(struct table *out)
 	table_add_column(out, "dur_ns", "on the path", TYPE_INT, UNIT_NS);
 	table_add_column(out, "share", "share", TYPE_REAL, UNIT_NONE);
 	table_add_column(out, "count", "pieces", TYPE_INT, UNIT_COUNT);
+	table_document(out, sentences, ARRAY_COUNT(sentences));
 	out->columns[COLUMN_EVENT].for_programs = true;
 	out->columns[COLUMN_TS].for_programs = true;
 	out->columns[COLUMN_SHARE].for_programs = true;

@@ -286,6 +286,13 @@ uint32_t table_add_column(struct table *t, const char *name, const char *title,
 	return t->column_count++;
 }
 
+void table_document(struct table *t, const char *const *sentences, uint32_t count)
+{
+	OW_ASSERT(t->column_count == count);
+	for (uint32_t i = 0; i < count; i++)
+		t->columns[i].doc = sentences[i];
+}
+
 /* depth is never NULL: a tree without rows is still a tree. */
 static uint32_t no_depth[1];
 

@@ -213,6 +213,8 @@ ow_status table_levels(const struct table *t, struct table **levels, struct ow_e
 /* ---- filling a held table ---- */
 
 /* Adds a column before any row; returns its number. name and title must be literals. */
+/* Sentences for the columns from the first one on, in order; `count` columns must be there. */
+void table_document(struct table *t, const char *const *sentences, uint32_t count);
 uint32_t table_add_column(struct table *t, const char *name, const char *title,
 			  enum column_type type, enum column_unit unit);
 /* Drops columns and rows, and forgets earlier failures. */

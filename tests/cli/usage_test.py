@@ -277,6 +277,16 @@ class UsageTest(unittest.TestCase):
         self.assertEqual([one["path"] for one in both], [SAMPLE, SAMPLE])
         self.assertEqual(len(list(csv.DictReader(run("info", "--estimate", SAMPLE, "--csv").stdout.splitlines()))), 1)
 
+    def test_help_lists_the_columns_of_answers(self):
+        """Every column of the JSON is in --help, with a sentence."""
+        for words in (("path", SAMPLE), ("what-if", SAMPLE, "input=0"), ("diff", SAMPLE, SAMPLE), ("ranks", SAMPLE), ("hang", SAMPLE)):
+            text = run(words[0], "--help").stdout
+            listed = re.findall(r"^  ([a-z_]+)  +[a-z]", text[text.index("\nColumns:\n"):text.index("\nExamples:")], re.M)
+            self.assertGreater(len(listed), 8, words[0])
+            answer = run(*words, "--json").stdout
+            if answer:  # what has no answer for this file says so and ends
+                self.assertEqual([c["name"] for c in json.loads(answer)["columns"]], listed, words[0])
+
     def test_limit(self):
         self.assertEqual(len(run("op", SAMPLE, "--csv", "-n", "3").stdout.splitlines()), 4)
         queries = (("sql", SAMPLE, "select name from op"), ("ask", "top_ops", SAMPLE), ("ask", "advice", SAMPLE))

@@ -327,8 +327,7 @@ const struct command cmd_baseline = {
 	.name = "baseline",
 	.usage = "add|check PLACE FILE… | list PLACE [--fail-if LIMIT]",
 	.summary = "keep runs in a folder or on a server, to compare new ones",
-	.help = "PLACE is a folder or clickhouse://USER@HOST:8123/DATABASE. add keeps each file "
-		"as\n"
+	.help = "PLACE is a folder or clickhouse://USER@HOST:8123/DB. add keeps each file as\n"
 		"a run, with the commit, the time, the host and the configuration. check\n"
 		"compares the files with the last comparable runs (same devices, same world\n"
 		"size) as 'opwatch diff' does, with the same outputs and exit codes; 6 if nothing\n"

@@ -97,6 +97,7 @@ const struct command cmd_diff = {
 		"Limits: step_time, peak_memory, launches, op:NAME and phase:NAME, as in\n"
 		"'step_time > 3%' or 'op:aten::conv2d > 1ms'. Exit codes: 0 within the limits,\n"
 		"5 beyond, 6 inconclusive, 4 not comparable (other device or world size).\n",
+	.has_answer = true,
 	.examples = { "opwatch diff before.json after.json",
 		      "opwatch diff before.json after.json --to flamegraph --out diff.svg" },
 	.own = OPTIONS(options),

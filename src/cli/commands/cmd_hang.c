@@ -116,6 +116,7 @@ const struct command cmd_hang = {
 		"\n"
 		"An answer exits with 0, also when it is \"cannot_tell\"; unreadable input with "
 		"1.\n",
+	.has_answer = true,
 	.examples = { "opwatch hang dumps/", "opwatch hang dumps/ train.log --json" },
 	.own = OPTIONS(options),
 	.groups = { &output_options },

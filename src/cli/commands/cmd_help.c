@@ -113,6 +113,15 @@ static void print_columns(FILE *to, const char *table)
 		fprintf(to, "  %s\n", err.text);
 }
 
+static void print_answer(FILE *to, const char *command)
+{
+	struct ow_error err = { 0 };
+
+	fprintf(to, "\nColumns:\n");
+	if (ow_answer_columns(command, print_column, to, &err) != OW_OK)
+		fprintf(to, "  %s\n", err.text);
+}
+
 static void print_options(FILE *to, const struct command *command, const char *word)
 {
 	const struct option *list[OPTIONS_MOST];
@@ -147,6 +156,8 @@ static void print_command_help(FILE *to, const struct command *command)
 	print_options(to, command, command->name);
 	if (command->columns)
 		print_columns(to, command->columns);
+	if (command->has_answer)
+		print_answer(to, command->name);
 	fprintf(to, "\nExamples:\n");
 	for (size_t i = 0; i < ARRAY_COUNT(command->examples) && command->examples[i]; i++)
 		fprintf(to, "  %s\n", command->examples[i]);

@@ -82,6 +82,7 @@ const struct command cmd_path = {
 	.summary = "show what a step waits for, one after the other",
 	.help = "Without --step it shows the steady step nearest the median. The rows sum to the\n"
 		"step. With --json and --csv every piece of the path is a row.\n",
+	.has_answer = true,
 	.examples = { "opwatch path run.opw", "opwatch path run.opw --step 5 --by line" },
 	.own = OPTIONS(options),
 	.groups = { &output_options, &part_options, &input_options },

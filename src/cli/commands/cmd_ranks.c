@@ -304,6 +304,7 @@ const struct command cmd_ranks = {
 		"\n"
 		"With --on it reads recordings that 'opwatch push' sent to a ClickHouse server;\n"
 		"the arguments are names of runs, and * matches anything.\n",
+	.has_answer = true,
 	.examples = { "opwatch ranks rank*.json", "opwatch ranks rank*.json --json" },
 	.own = OPTIONS(options),
 	.groups = { &output_options, &server_options },

@@ -116,6 +116,7 @@ const struct command cmd_what_if = {
 		"  network*2       communication twice as fast\n"
 		"  rank:3=median   rank 3 as fast as its peers\n"
 		"  fuse:REGEX      each run of such kernels becomes one\n",
+	.has_answer = true,
 	.examples = { "opwatch what-if run.opw input=0",
 		      "opwatch what-if run.opw 'kernel:.*gemm*0.5' sync=0" },
 	.groups = { &output_options, &part_options, &input_options },
