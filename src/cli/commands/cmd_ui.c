@@ -185,9 +185,9 @@ const struct command cmd_ui = {
 	.usage = "[FILE…] [--no-browser] [--port N] [--socket PATH]",
 	.summary = "show profiles in a browser: timeline, operations, memory, …",
 	.help = "Starts a server in this program and opens a browser. The address holds a secret\n"
-		"token: only those who have it can see the profile. The page is there at once and "
-		"shows how\n"
-		"far loading is. Without files it shows the jobs of the daemon. Ctrl-C ends it.\n",
+		"token: only those who have it can see the profile. The page appears at once and\n"
+		"shows how far loading is. Without files it shows the jobs of the daemon. Ctrl-C\n"
+		"ends it.\n",
 	.examples = { "opwatch ui run.opw", "opwatch ui run.opw --no-browser --port 8080" },
 	.own = OPTIONS(options),
 	.groups = { &input_options },
