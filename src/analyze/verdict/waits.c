@@ -62,6 +62,21 @@ struct runs {
 #define TRIED 8	      /* first runs of each side that may be the same */
 #define NEAR_PART 0.1 /* of the time between two runs */
 
+/* a - b, at most as far as numbers go: damaged files have any times. */
+static int64_t distance(int64_t a, int64_t b)
+{
+	int64_t d;
+
+	if (__builtin_sub_overflow(a, b, &d))
+		return a < b ? -INT64_MAX : INT64_MAX;
+	return MAX(d, -INT64_MAX);
+}
+
+static bool is_within(int64_t d, int64_t near)
+{
+	return d <= near && d >= -near;
+}
+
 /* The run of `in` that ends nearest to a moment; they come by their ends. */
 static size_t nearest(const struct runs *in, int64_t end_ns)
 {
@@ -75,8 +90,8 @@ static size_t nearest(const struct runs *in, int64_t end_ns)
 		else
 			high = middle;
 	}
-	if (low == in->count ||
-	    (low && end_ns - in->list[low - 1].end_ns < in->list[low].end_ns - end_ns))
+	if (low == in->count || (low && distance(end_ns, in->list[low - 1].end_ns) <
+						distance(in->list[low].end_ns, end_ns)))
 		return low - 1;
 	return low;
 }
@@ -87,18 +102,17 @@ static int64_t tolerance(const struct runs *in)
 	int64_t least = INT64_MAX;
 
 	for (size_t i = 1; i < in->count; i++)
-		least = MIN(least, in->list[i].end_ns - in->list[i - 1].end_ns);
+		least = MIN(least, distance(in->list[i].end_ns, in->list[i - 1].end_ns));
 	return least == INT64_MAX ? 0 : (int64_t)(NEAR_PART * (double)least);
 }
 
 static bool is_same(const struct runs *first, const struct collective *run, int64_t offset,
 		    int64_t near, size_t *at)
 {
-	int64_t moved = span_add(run->end_ns, offset), away;
+	int64_t moved = span_add(run->end_ns, offset);
 
 	*at = nearest(first, moved);
-	away = first->list[*at].end_ns - moved;
-	return away <= near && -away <= near;
+	return is_within(distance(first->list[*at].end_ns, moved), near);
 }
 
 /* The distance of two clocks at which most ends agree; false when two distances are as good, or fewer than two ends agree. */
@@ -108,17 +122,17 @@ static bool find_offset(const struct runs *first, const struct runs *other, int6
 	size_t best = 0, second = 0, at;
 	int64_t found = 0;
 
-	*offset = first->list[0].end_ns - other->list[0].end_ns;
+	*offset = distance(first->list[0].end_ns, other->list[0].end_ns);
 	if (first->count == 1 && other->count == 1)
 		return true; /* the one of the step */
 	for (size_t i = 0; i < MIN(first->count, (size_t)TRIED); i++)
 		for (size_t k = 0; k < MIN(other->count, (size_t)TRIED); k++) {
-			int64_t tried = first->list[i].end_ns - other->list[k].end_ns;
+			int64_t tried = distance(first->list[i].end_ns, other->list[k].end_ns);
 			size_t agree = 0;
 
 			for (size_t n = 0; n < other->count; n++)
 				agree += is_same(first, &other->list[n], tried, near, &at);
-			if (best && tried - found <= 2 * near && found - tried <= 2 * near) {
+			if (best && is_within(distance(tried, found), 2 * near)) {
 				best = MAX(best, agree); /* the same one again */
 			} else if (agree > best) {
 				second = best;
@@ -141,8 +155,10 @@ static double step_wait(struct collective *list, size_t count)
 
 	while (first.count < count && list[first.count].source == list->source)
 		first.count++;
-	if (first.count > STEP_RUNS_MOST)
+	if (first.count > STEP_RUNS_MOST || first.count == count)
 		return 0;
+	for (size_t n = 0; n < first.count; n++)
+		least[n] = first.list[n].dur_ns;
 	near = tolerance(&first);
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (size_t i = pass ? 0 : first.count, end; i < count; i = end) {
@@ -152,9 +168,6 @@ static double step_wait(struct collective *list, size_t count)
 
 			for (end = i; end < count && list[end].source == list[i].source; end++)
 				other.count++;
-			if (!pass && i == first.count)
-				for (size_t n = 0; n < first.count; n++)
-					least[n] = first.list[n].dur_ns;
 			if (i && !find_offset(&first, &other, near, &offset))
 				continue;
 			for (size_t n = 0; n < other.count; n++) {
@@ -164,7 +177,7 @@ static double step_wait(struct collective *list, size_t count)
 				wait += pass ? (double)(other.list[n].dur_ns - least[at]) : 0;
 			}
 		}
-	return first.count < count ? wait : 0;
+	return wait;
 }
 
 /* The part of all runs that is longer than the same run on the fastest rank; 0 for ranks of several jobs. */

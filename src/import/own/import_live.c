@@ -455,8 +455,11 @@ static ow_status add_schedule(struct live_data *d, const struct place *at)
 	int64_t to_wall =
 		(int64_t)((uint64_t)d->session.wall_ns - (uint64_t)d->session.monotonic_ns);
 	struct gots g = { 0 };
-	ow_status status = lane ? list_schedule(d, lane, &g) : OW_OK;
+	ow_status status;
 
+	if (!lane)
+		return OW_OK;
+	status = list_schedule(d, lane, &g);
 	spread_waits(&g);
 	for (size_t i = 0; status == OW_OK && i < g.count; i++) {
 		const struct got *one = &g.list[i];
