@@ -66,10 +66,13 @@ const struct ow_job_rank *top_steps_of(const struct top *t, int64_t pid)
 	size_t count = t->watch ? ow_watch_count(t->watch) : 0;
 	struct ow_job job = { .size = sizeof(job) };
 
-	for (size_t i = 0; i < count && ow_watch_job(t->watch, i, &job); i++)
-		for (size_t k = 0; k < job.rank_count; k++)
-			if (job.ranks[k].pid == pid && job.ranks[k].steps)
-				return &job.ranks[k];
+	for (size_t i = 0; i < count && ow_watch_job(t->watch, i, &job); i++) {
+		const struct ow_job_rank *rank = job.ranks; /* of the watch, not of `job` */
+
+		for (size_t k = 0; k < job.rank_count; k++, rank++)
+			if (rank->pid == pid && rank->steps)
+				return rank;
+	}
 	return NULL;
 }
 

@@ -41,7 +41,9 @@ static void nothing(void **state)
 	small_open(&s);
 	small_freeze(&s);
 	write_to(&s, &text);
-	assert_true(strncmp(text.ptr, "{\n  \"sources\": [],\n  \"model\": {", 31) == 0);
+	assert_true(strncmp(text.ptr,
+			    "{\n  \"schema_version\": 1,\n  \"sources\": [],\n  \"model\": {",
+			    54) == 0);
 	expect_has(&text, "\n  \"loss\": []\n}\n");
 	buf_release(&text);
 	small_close(&s);
