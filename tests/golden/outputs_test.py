@@ -39,7 +39,7 @@ class Json(unittest.TestCase):
         for view in ["op", *VIEWS, "steps", "devices", "tracks", "sources", "notes"]:
             with self.subTest(view=view):
                 document = json.loads(run(view, SAMPLE, "--json"))
-                self.assertEqual(list(document), ["view", "columns", "rows", "footer"])
+                self.assertEqual(list(document), ["view", "columns", "rows", "schema_version", "footer"])
                 self.assertEqual(document["view"], view)
                 names = [c["name"] for c in document["columns"]]
                 for column in document["columns"]:
