@@ -33,7 +33,8 @@ static ow_status choose_metric(struct reader *r, bool *chosen)
 	for (uint32_t i = 1; i < m->metric.count; i++) {
 		chosen[i] = str_eq(name, model_str(m, m->metric.name[i]));
 		if (chosen[i] && !r->run->metric.len) {
-			r->run->metric = model_str(m, m->metric.name[i]); /* lives as long as the run */
+			r->run->metric =
+				model_str(m, m->metric.name[i]); /* lives as long as the run */
 			r->run->unit = model_str(m, m->metric.unit[i]);
 		}
 	}
