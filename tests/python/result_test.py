@@ -102,7 +102,7 @@ class Rows(unittest.TestCase):
         self.assertEqual(tree.depths[0], 0)
 
     def test_unknown_values_are_none(self):
-        self.assertEqual(opwatch.open(SAMPLE).steps()["input_ns"], [None] * 3)
+        self.assertEqual(opwatch.open(SAMPLE).steps()["xprof_step_ps"], [None] * 3)
 
 
 @unittest.skipUnless(numpy, "no numpy")
@@ -126,7 +126,7 @@ class Numpy(unittest.TestCase):
 
     def test_masks(self):
         steps = opwatch.open(SAMPLE).steps().to_numpy()
-        self.assertTrue(numpy.ma.isMaskedArray(steps["input_ns"]) and steps["input_ns"].mask.all())
+        self.assertTrue(numpy.ma.isMaskedArray(steps["xprof_step_ps"]) and steps["xprof_step_ps"].mask.all())
         self.assertFalse(numpy.ma.isMaskedArray(steps["duration_ns"]))
 
 
@@ -152,8 +152,7 @@ class Pandas(unittest.TestCase):
 
     def test_types(self):
         types = opwatch.open(SAMPLE).steps().to_pandas().dtypes
-        self.assertEqual((str(types["duration_ns"]), str(types["input_ns"]), str(types["outlier"]), str(types["in_means"])),
-                         ("int64", "Int64", "bool", "boolean"))
+        self.assertEqual((str(types["duration_ns"]), str(types["xprof_step_ps"]), str(types["outlier"])), ("int64", "Int64", "bool"))
 
 
 class _Checker(html.parser.HTMLParser):

@@ -97,6 +97,8 @@ class Sql(unittest.TestCase):
         self.assertEqual(list(frame["l"]), [[1, 2], None])
         self.assertEqual(len(self.profile.sql("SELECT make_timestamp(0) AS t, [1] AS l WHERE false").to_pandas()), 0)
         self.assertEqual(self.profile.sql("SELECT 'infinity'::TIMESTAMP AS t").to_pandas()["t"][0], "infinity")
+        kinds = self.profile.sql("SELECT unnest([true, NULL]) AS unknown, true AS known").to_pandas().dtypes
+        self.assertEqual([str(kind) for kind in kinds], ["boolean", "bool"])
         frame = self.profile.sql("SELECT unnest([TIMESTAMP_NS '2020-01-02 03:04:05.123456789', NULL]) AS t").to_pandas()
         self.assertEqual((frame["t"][0].nanosecond, frame["t"][0].microsecond, frame["t"].isna()[1]), (789, 123456, True))
 
