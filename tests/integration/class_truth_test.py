@@ -160,7 +160,7 @@ class ClassTruth(unittest.TestCase):
         rows = view("work", file)
         typical = [r["time_ns"] - r["outlier_ns"] for r in rows]
         verdict = run("verdict", path_of(file))
-        self.assertIn(f"the costliest op is {rows[0]['name']} ({100 * typical[0] / sum(typical):.0f} % of compute)", verdict)
+        self.assertIn(f"the costliest op is {rows[0]['name']} ({100 * typical[0] / sum(typical):.0f} % of compute, outliers apart)", verdict)
 
     def test_two_runs_of_54_do_not_lead(self):
         """ppocr_cls: Clip has 54 runs of which two take 8.1 and 12.1 ms, the others at most 106 us; without these two Conv leads."""

@@ -316,7 +316,7 @@ class OneServer(Push):
         self.assertIn("may only read", err)
 
     def test_unknown_cluster_and_table(self):
-        self.assertIn("it knows: two", self.push("--cluster", "three", status=1))
+        self.assertIn("its clusters: two", self.push("--cluster", "three", status=1))
         self.assertIn("no table 'events'", self.push("--table", "events", status=2))
 
     def test_standard_input(self):
