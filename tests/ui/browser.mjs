@@ -43,7 +43,11 @@ export async function open(browser, server, options = {}) {
   const page = await context.newPage();
   page.problems = [];
   page.pending = new Set();
-  page.on("request", (request) => /\/api\/(state|jobs|again|freeze|cancel)/.test(request.url()) || page.pending.add(request));
+  page.on("request", (request) => {
+    // A new document: the answers to the one before are dropped, and the browser may never report how they ended.
+    if (request.isNavigationRequest() && request.frame() === page.mainFrame()) page.pending.clear();
+    else if (!/\/api\/(state|jobs|again|freeze|cancel)/.test(request.url())) page.pending.add(request);
+  });
   for (const end of ["requestfinished", "requestfailed"]) page.on(end, (request) => page.pending.delete(request));
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && page.problems.push(message.text()));
   page.on("pageerror", (error) => page.problems.push(String(error)));
