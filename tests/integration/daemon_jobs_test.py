@@ -15,7 +15,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from record_jobs_test import BIN, LIBRARY, PYTHON, environment, has  # pylint: disable=wrong-import-position
 from support import ports  # pylint: disable=wrong-import-position
-from support.patience import until  # pylint: disable=wrong-import-position
+from support.patience import run_first, until  # pylint: disable=wrong-import-position
 
 # All of them work until a file is there, and then say how much they did.
 LOADER = """
@@ -178,20 +178,21 @@ class RealJobs(unittest.TestCase):
     def said(self, name):
         return pathlib.Path(self.dir, name + ".log").read_text()
 
-    def spawn(self, name, command, **env):
+    def spawn(self, name, command, before=None, **env):
         log = open(os.path.join(self.dir, name + ".log"), "ab")
         self.addCleanup(log.close)
-        self.running.setdefault(name, []).append(subprocess.Popen(command, stdout=log, stderr=log, env=environment(**env)))
+        self.running.setdefault(name, []).append(subprocess.Popen(command, stdout=log, stderr=log, env=environment(**env), preexec_fn=before))
 
     def run_named(self, name, *command):
         self.spawn(name, [BIN, "record", "--job", name, "--socket", self.socket, "--", *command, self.go])
 
     def start_ranks(self):
-        """As a launcher would that knows nothing of names: both are told the same place to meet at."""
+        """As a launcher would that knows nothing of names: both get the same place to meet at. They run before the other jobs, or the slow rank
+        would first of all wait for a processor."""
         port, = ports.reserve(1)
         script = self.write("ranks.py", RANKS)
         for rank in ("0", "1"):
-            self.spawn("ranks.py", [PYTHON, script, self.go], RANK=rank, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
+            self.spawn("ranks.py", [PYTHON, script, self.go], run_first, RANK=rank, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                        MASTER_PORT=str(port), LD_PRELOAD=LIBRARY, OPWATCH_RECORDER_SOCKET=self.socket)
 
     def start_opencl(self):
