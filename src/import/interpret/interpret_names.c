@@ -413,6 +413,16 @@ static enum host_name classify_host(struct str name)
 	return str_starts(name, STR("## ")) ? HOST_WRAPPER : HOST_PLAIN;
 }
 
+const uint8_t device_name_phases[] = {
+	[DEVICE_PLAIN] = PHASE_COMPUTE,
+	[DEVICE_COMMUNICATION] = PHASE_COMMUNICATION,
+	[DEVICE_TO_DEVICE] = PHASE_COMMUNICATION,
+	[DEVICE_FROM_HOST] = PHASE_HOST_TO_DEVICE,
+	[DEVICE_TO_HOST] = PHASE_DEVICE_TO_HOST,
+	[DEVICE_LOCAL_COPY] = PHASE_COMPUTE,
+	[DEVICE_WAIT] = PHASE_UNKNOWN,
+};
+
 struct name_class classify_name(struct str name)
 {
 	/* TensorFlow 1 writes MEMCPYHtoD */

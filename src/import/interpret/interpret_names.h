@@ -38,5 +38,7 @@ struct name_class {
 };
 
 struct name_class classify_name(struct str name);
+/* The phase of work on a device, by enum device_name: values of enum event_phase. */
+extern const uint8_t device_name_phases[];
 
 #endif

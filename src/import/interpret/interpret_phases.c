@@ -8,16 +8,6 @@
 #include "base/prefault.h"
 #include "base/vec.h"
 
-static const uint8_t device_phases[] = {
-	[DEVICE_PLAIN] = PHASE_COMPUTE,
-	[DEVICE_COMMUNICATION] = PHASE_COMMUNICATION,
-	[DEVICE_TO_DEVICE] = PHASE_COMMUNICATION,
-	[DEVICE_FROM_HOST] = PHASE_HOST_TO_DEVICE,
-	[DEVICE_TO_HOST] = PHASE_DEVICE_TO_HOST,
-	[DEVICE_LOCAL_COPY] = PHASE_COMPUTE,
-	[DEVICE_WAIT] = PHASE_UNKNOWN,
-};
-
 static enum event_phase device_phase(struct interpret *x, uint32_t event)
 {
 	enum event_phase own = PHASE_IDLE;
@@ -28,7 +18,7 @@ static enum event_phase device_phase(struct interpret *x, uint32_t event)
 		own = x->producer->device_phase(x, event);
 	if (own != PHASE_IDLE)
 		return own;
-	return device_phases[interpret_name_class(x, interpret_name(x, event)).device];
+	return device_name_phases[interpret_name_class(x, interpret_name(x, event)).device];
 }
 
 bool interpret_is_annotation(const struct interpret *x, uint32_t event, str_id name)

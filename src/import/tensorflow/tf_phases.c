@@ -11,16 +11,6 @@
 #include "import/interpret/interpret_names.h"
 #include "model/event_filter.h"
 
-static const uint8_t device_phases[] = {
-	[DEVICE_PLAIN] = PHASE_COMPUTE,
-	[DEVICE_COMMUNICATION] = PHASE_COMMUNICATION,
-	[DEVICE_TO_DEVICE] = PHASE_COMMUNICATION,
-	[DEVICE_FROM_HOST] = PHASE_HOST_TO_DEVICE,
-	[DEVICE_TO_HOST] = PHASE_DEVICE_TO_HOST,
-	[DEVICE_LOCAL_COPY] = PHASE_COMPUTE,
-	[DEVICE_WAIT] = PHASE_UNKNOWN,
-};
-
 struct survey {
 	bool has_device; /* streams of an accelerator were traced */
 	bool all_streams; /* and added up in one track: that of a single stream, and of copies, repeats a part of it */
@@ -139,7 +129,7 @@ static enum event_phase phase_of(const struct model *m, uint32_t event, const st
 	if (work == WORK_DEVICE && is_copy(m, event))
 		return copy_phase(m, m->event.op[event]);
 	if (work == WORK_DEVICE)
-		return device_phases[classify_name(type).device];
+		return device_name_phases[classify_name(type).device];
 	if (m->device.kind[m->track.device[track].v] >= DEVICE_GPU)
 		return s->has_device ? PHASE_LAUNCH : PHASE_COMPUTE;
 	return host_phase(type, s->has_device);
