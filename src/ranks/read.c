@@ -61,8 +61,6 @@ static bool is_possible(int64_t begin_ns, int64_t end_ns)
 	return begin_ns >= -TIME_MOST && end_ns <= TIME_MOST;
 }
 
-/* ---- names ---- */
-
 static struct str event_text(const struct model *m, uint32_t event)
 {
 	str_id own = COLUMN_GET(m->event.name, event);
@@ -70,190 +68,17 @@ static struct str event_text(const struct model *m, uint32_t event)
 	return model_str(m, own.v ? own : m->op.name[m->event.op[event].v]);
 }
 
-/* Letters and digits in lower case: "ncclDevKernel_AllReduce" and "all-reduce" contain the same word. */
-static size_t plain_name(struct str name, char *to, size_t size)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < name.len && len + 1 < size; i++) {
-		char c = name.ptr[i];
-
-		if (c >= 'A' && c <= 'Z')
-			to[len++] = (char)(c - 'A' + 'a');
-		else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
-			to[len++] = c;
-	}
-	to[len] = '\0';
-	return len;
-}
-
-enum collective_kind collective_kind_of(struct str name)
-{
-	static const struct {
-		const char *word;
-		enum collective_kind kind;
-	} words[] = {
-		{ "allreduce", COLLECTIVE_ALL_REDUCE },
-		{ "allgather", COLLECTIVE_ALL_GATHER },
-		{ "reducescatter", COLLECTIVE_REDUCE_SCATTER },
-		{ "alltoall", COLLECTIVE_ALL_TO_ALL },
-		{ "barrier", COLLECTIVE_BARRIER },
-		{ "broadcast", COLLECTIVE_BROADCAST },
-		{ "bcast", COLLECTIVE_BROADCAST },
-		{ "sendrecv", COLLECTIVE_SEND_RECV },
-		{ "collectivepermute", COLLECTIVE_SEND_RECV },
-		{ "crossdevicereduce", COLLECTIVE_ALL_REDUCE },
-		{ "allsum", COLLECTIVE_ALL_REDUCE },
-		{ "reduce", COLLECTIVE_REDUCE },
-		{ "gather", COLLECTIVE_GATHER },
-		{ "scatter", COLLECTIVE_SCATTER },
-		{ "recv", COLLECTIVE_RECV },
-		{ "receive", COLLECTIVE_RECV },
-		{ "send", COLLECTIVE_SEND },
-	};
-	char plain[128];
-
-	plain_name(name, plain, sizeof(plain));
-	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
-		if (strstr(plain, words[i].word))
-			return words[i].kind;
-	return COLLECTIVE_OTHER;
-}
-
-/* The number after a word: "PP rank 3, TP rank 0" has 3 for "PP rank"; -1 without. */
-static int32_t number_after(struct str text, const char *word)
-{
-	size_t at = str_find(text, str_from(word));
-	int64_t value = 0;
-	bool any = false;
-
-	if (at == STR_NONE)
-		return -1;
-	for (at += strlen(word);
-	     at < text.len && (text.ptr[at] == ' ' || text.ptr[at] == '[' || text.ptr[at] == '=' ||
-			       text.ptr[at] == ':' || text.ptr[at] == '_' || text.ptr[at] == '-');)
-		at++;
-	for (; at < text.len && text.ptr[at] >= '0' && text.ptr[at] <= '9' && value < 1 << 24;
-	     at++) {
-		value = value * 10 + (text.ptr[at] - '0');
-		any = true;
-	}
-	return any ? (int32_t)value : -1;
-}
-
-static int32_t first_number(struct str text, const char *const *words, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		int32_t number = number_after(text, words[i]);
-
-		if (number >= 0)
-			return number;
-	}
-	return -1;
-}
-
-struct place {
-	int32_t dp, stage, tp;
-};
-
-/* Where the names of a track and its process put a worker. */
-static struct place place_of(const struct model *m, uint32_t track)
-{
-	static const char *const stages[] = { "PP rank", "pp rank",	   "PP_rank",
-					      "pp_rank", "pipeline stage", "stage" };
-	static const char *const data[] = { "DP rank", "dp rank", "DP_rank", "dp_rank" };
-	static const char *const tensors[] = { "TP rank", "tp rank", "TP_rank", "tp_rank" };
-	struct str name = model_str(m, m->track.name[track]),
-		   process = model_str(m, m->track.process[track]);
-	struct place p = { first_number(name, data, ARRAY_COUNT(data)),
-			   first_number(name, stages, ARRAY_COUNT(stages)),
-			   first_number(name, tensors, ARRAY_COUNT(tensors)) };
-
-	if (p.dp < 0)
-		p.dp = first_number(process, data, ARRAY_COUNT(data));
-	if (p.stage < 0)
-		p.stage = first_number(process, stages, ARRAY_COUNT(stages));
-	if (p.tp < 0)
-		p.tp = first_number(process, tensors, ARRAY_COUNT(tensors));
-	return p;
-}
-
-/* ---- facts ---- */
-
-static uint32_t find_fact(const struct model *m, uint32_t source, const char *key)
-{
-	for (uint32_t i = 1; i < m->fact.count; i++)
-		if (m->fact.source[i].v == source &&
-		    str_eq(model_str(m, m->fact.key[i]), str_from(key)))
-			return i;
-	return 0;
-}
-
-static int64_t fact_number(const struct model *m, uint32_t source, const char *key)
-{
-	uint32_t fact = find_fact(m, source, key);
-
-	return fact && m->fact.kind[fact] == FACT_INT ? m->fact.number[fact] : -1;
-}
-
-/* The producers spell it hostname, host_name, hostName, Hostname, host or node. */
-static struct str fact_host(const struct model *m, uint32_t source)
-{
-	static const char *const keys[] = { "hostname", "host", "nodename", "node" };
-
-	for (size_t k = 0; k < ARRAY_COUNT(keys); k++)
-		for (uint32_t i = 1; i < m->fact.count; i++) {
-			char plain[32];
-
-			if (m->fact.source[i].v != source || m->fact.kind[i] != FACT_TEXT ||
-			    !model_str(m, m->fact.text[i]).len)
-				continue;
-			plain_name(model_str(m, m->fact.key[i]), plain, sizeof(plain));
-			if (strcmp(plain, keys[k]) == 0)
-				return model_str(m, m->fact.text[i]);
-		}
-	return STR("");
-}
-
-/* A rank that the content gives. Traces whose file name has a number get one from there, too, which does not count. */
-static int32_t content_rank(const struct model *m, uint32_t source)
-{
-	int64_t rank;
-
-	if (!str_eq(model_str(m, m->source.format[source]), STR("trace")))
-		return m->source.rank[source];
-	rank = fact_number(m, source, "rank");
-	return rank >= 0 && rank < INT32_MAX ? (int32_t)rank : -1;
-}
-
 /* ---- workers ---- */
 
-/* Sources are files, but for the ranks of a recording, which are sources of one file: "x.opw!rank 1". */
-static uint32_t file_of(const struct model *m, uint32_t source)
-{
-	struct str path = model_str(m, m->source.path[source]), other;
-	size_t end = str_find_char(path, '!');
-
-	if (!str_eq(model_str(m, m->source.format[source]), STR("live")))
-		return source - 1;
-	path = end == STR_NONE ? path : str_first(path, end);
-	for (uint32_t i = 1; i < source; i++) {
-		other = model_str(m, m->source.path[i]);
-		if (str_starts(other, path) &&
-		    (other.len == path.len || other.ptr[path.len] == '!'))
-			return i - 1;
-	}
-	return source - 1;
-}
-
-static ow_status new_worker(struct reader *r, uint32_t source, const struct place *place, bool many)
+static ow_status new_worker(struct reader *r, uint32_t source, const struct worker_place *place,
+			    bool many)
 {
 	const struct model *m = r->m;
-	struct worker w = { .rank = many ? -1 : content_rank(m, source),
+	struct worker w = { .rank = many ? -1 : worker_rank(m, source),
 			    .dp = place->dp,
 			    .stage = place->stage,
 			    .tp = place->tp,
-			    .file = r->job->file_count + file_of(m, source),
+			    .file = r->job->file_count + worker_file(m, source),
 			    .source = source,
 			    .pid = INT64_MIN,
 			    .first_ns = INT64_MAX,
@@ -262,12 +87,12 @@ static ow_status new_worker(struct reader *r, uint32_t source, const struct plac
 			    .has_device = r->has_device[source],
 			    .many = many,
 			    .slowdown_caused = __builtin_nan("") };
-	int64_t world = fact_number(m, source, "world_size");
+	int64_t world = worker_fact_number(m, source, "world_size");
 	struct reading_worker part = { .source = source, .many = many };
 
 	w.world = world > 0 && world < INT32_MAX ? (int32_t)world : -1;
 	w.path = arena_str(&r->job->arena, model_str(m, m->source.path[source]));
-	w.host = arena_str(&r->job->arena, fact_host(m, source));
+	w.host = arena_str(&r->job->arena, worker_host(m, source));
 	map_init(&part.op_map, r->mem);
 	if (!w.path.ptr || !w.host.ptr ||
 	    !vec_push(r->mem, r->parts, r->part_count, r->part_cap, part) ||
@@ -284,13 +109,13 @@ static struct worker *worker_of_part(const struct reader *r, size_t part)
 static ow_status place_track(struct reader *r, uint32_t track)
 {
 	uint32_t source = r->m->track.source[track].v;
-	struct place place = place_of(r->m, track);
-	bool many = place.stage >= 0 && !r->has_device[source] && content_rank(r->m, source) < 0;
+	struct worker_place place = worker_place_of(r->m, track);
+	bool many = place.stage >= 0 && !r->has_device[source] && worker_rank(r->m, source) < 0;
 
 	if (!many && track_work(r->m, (track_id){ track }) == WORK_NONE)
 		return OW_OK;
 	if (!many)
-		place = (struct place){ -1, -1, -1 };
+		place = (struct worker_place){ -1, -1, -1 };
 	for (size_t p = 0; p < r->part_count; p++) {
 		const struct worker *w = worker_of_part(r, p);
 
@@ -430,7 +255,7 @@ static void take_role(struct worker *w, struct str description, struct str ranks
 	char plain[96];
 	int32_t place;
 
-	plain_name(description, plain, sizeof(plain));
+	worker_plain_name(description, plain, sizeof(plain));
 	place = place_in(ranks, w->rank);
 	if (place < 0)
 		return;
@@ -1030,7 +855,7 @@ static bool is_frequency(struct str name)
 	static const char *const words[] = { "sm", "gpc", "graphics", "core", "gfx", "freq" };
 	char plain[128];
 
-	plain_name(name, plain, sizeof(plain));
+	worker_plain_name(name, plain, sizeof(plain));
 	if (!(strstr(plain, "clock") || strstr(plain, "freq")) || strstr(plain, "mem"))
 		return false;
 	for (size_t i = 0; i < ARRAY_COUNT(words); i++)

@@ -1,5 +1,5 @@
 /*
- * read.h: parts of read.c and job.c that other files of this folder and the tests call.
+ * read.h: parts of read.c, worker_facts.c and job.c that other files of this folder and the tests call.
  */
 #ifndef RANKS_READ_H
 #define RANKS_READ_H
@@ -9,5 +9,24 @@
 /* What the name of a kernel, call or argument says. */
 enum collective_kind collective_kind_of(struct str name);
 void ranks_worker_release(struct worker *w, struct mem *mem);
+
+/* ---- worker_facts.c ---- */
+
+/* Letters and digits in lower case: "ncclDevKernel_AllReduce" and "all-reduce" contain the same word. */
+size_t worker_plain_name(struct str name, char *to, size_t size);
+
+/* Where the names of a track and its process put a worker; -1 = they do not say. */
+struct worker_place {
+	int32_t dp, stage, tp;
+};
+
+struct worker_place worker_place_of(const struct model *m, uint32_t track);
+/* A number that a recording states about itself; -1 without. */
+int64_t worker_fact_number(const struct model *m, uint32_t source, const char *key);
+struct str worker_host(const struct model *m, uint32_t source);
+/* A rank that the content gives. Traces whose file name has a number get one from there, too, which does not count. */
+int32_t worker_rank(const struct model *m, uint32_t source);
+/* Sources are files, but for the ranks of a recording, which are sources of one file: "x.opw!rank 1". */
+uint32_t worker_file(const struct model *m, uint32_t source);
 
 #endif

@@ -124,5 +124,8 @@ struct str phase_group_job(const struct model *m, const struct phase_group *grou
 /* The mean of rows, such that the shares still add up. */
 void phases_mean(const struct phase_row *rows, uint32_t count, struct phase_row *out);
 void phases_add(struct phase_sums *to, const struct phase_sums *from);
+/* Divides from..to among the classes; lists[CLASS_IDLE] is all device work. */
+void phases_measure(const struct span_list *const lists[CLASS_COUNT], int64_t from, int64_t to,
+		    struct phase_sums *out);
 
 #endif

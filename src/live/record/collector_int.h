@@ -1,5 +1,5 @@
 /*
- * collector_int.h: shared by collector.c (records, checks, files), collector_socket.c (connections and messages)
+ * collector_int.h: shared by collector.c (records, files), collector_check.c (hooks, counters, threads), collector_socket.c (connections and messages)
  * and launch.c (which processes still run). Others include collector.h.
  */
 #ifndef LIVE_COLLECTOR_INT_H
@@ -68,8 +68,12 @@ bool collector_flush(struct collector *c);
 
 void collector_introduce(struct collector *c, struct collected *p);
 void collector_add_place(struct collector *c, struct collected *p, const struct ring_seen *ring);
+
+/* collector_check.c */
 void collector_check_process(struct collector *c, struct collected *p, int64_t now);
 void collector_check_all(struct collector *c);
+/* Writes the thread's name as the system has it now, when that has changed. */
+void collector_name_thread(struct collector *c, struct collected *p, struct ring_seen *ring);
 
 /* collector_socket.c */
 void collector_receive_one(struct collector *c, struct collected *p);
