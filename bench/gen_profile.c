@@ -123,7 +123,7 @@ static const char *const HOST = "/job:worker/replica:0/task:0/device:cpu:0";
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 enum { CPU = 2, FILES = 20, FUNCTIONS = 60, LINES = 100, VARIABLE = COUNT(OPS) - 1 };
 
-/* What is asked about a node; keeps the hashes of different questions apart. */
+/* Properties of a node that are drawn by hash; each has its own number, so that the hashes differ. */
 enum fact { OP, SCOPE, LAYER, DEVICE, INPUTS, INPUT, DIM, FLOPS, DEPTH, FRAME, BATCH, STEP };
 
 static uint64_t hash(uint64_t node, enum fact fact, uint64_t index)

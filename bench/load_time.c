@@ -1,6 +1,6 @@
 /*
  * load_time.c: loads the files given, freezes, makes the op view, with --part also that of a part of the time, for which
- * the self time of every event is stored; tells how long each took and how much anonymous memory was used
+ * the self time of every event is stored; prints how long each took and how much anonymous memory was used
  * at most until it was frozen. For bench/trace; uses the public interface only.
  *
  *     load_time [--part] FILE…	→ "load S freeze S total S op S part S rss BYTES accounted BYTES"

@@ -1,6 +1,6 @@
 /*
  * sql_time.c: loads a trace and asks the same questions of our tables and of DuckDB's own table with the same rows;
- * tells processor and wall time of each, the best of several. For bench/sql; uses the public interface only.
+ * prints processor and wall time of each, the best of several. For bench/sql; uses the public interface only.
  *
  *     sql_time FILE RUNS	→ lines "NAME cpu S wall S rows N"
  */
@@ -38,7 +38,7 @@ static void check(ow_status status, const struct ow_error *err)
 	exit(1);
 }
 
-static void tell(const char *name, struct usage from, struct usage to, uint32_t rows)
+static void print_usage(const char *name, struct usage from, struct usage to, uint32_t rows)
 {
 	printf("%s cpu %.4f wall %.4f rows %u\n", name, to.cpu - from.cpu, to.wall - from.wall,
 	       rows);
@@ -64,7 +64,7 @@ static void ask(ow_sql *sql, const char *name, const char *text, int runs)
 		if (end.wall - start.wall < best[0].wall)
 			best[0].wall = end.wall - start.wall;
 	}
-	tell(name, best[1], best[0], rows);
+	print_usage(name, best[1], best[0], rows);
 }
 
 #define GROUP(from, key)                                                                           \
@@ -83,14 +83,14 @@ int main(int argc, char **argv)
 
 	check(ow_profile_open(files, 1, NULL, &profile, &err), &err);
 	loaded = now();
-	tell("load", start, loaded, 0);
+	print_usage("load", start, loaded, 0);
 	for (int i = 0; i < 3; i++)
 		list[i] = (struct ow_run){ profile, (const char *[]){ "a", "b", "c" }[i] };
 	check(ow_sql_open(list, 1, NULL, &sql, &err), &err);
 	opened = now();
-	tell("open", loaded, opened, 0);
+	print_usage("open", loaded, opened, 0);
 	ask(sql, "first_group", GROUP("trace_events", "arg_name"), 1);
-	tell("load_open_group", start, now(), 0);
+	print_usage("load_open_group", start, now(), 0);
 	ask(sql, "group", GROUP("trace_events", "arg_name"), runs);
 	ask(sql, "group_event", GROUP("event", "op"), runs);
 	ask(sql, "make_enum",

@@ -47,7 +47,7 @@ if(OPWATCH_WITH_DUCKDB)
 		target_link_libraries(opwatch_libraries INTERFACE ${CMAKE_DL_LIBS})
 	endif()
 	if(NOT DUCKDB_LIBRARY)
-		set(DUCKDB_LIBRARY "") # NOTFOUND is no path
+		set(DUCKDB_LIBRARY "") # NOTFOUND is not a path
 	else()
 		# Found beside the program that was built, as in an installation.
 		file(CREATE_LINK ${DUCKDB_LIBRARY} ${PROJECT_BINARY_DIR}/libduckdb.so SYMBOLIC)

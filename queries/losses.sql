@@ -1,4 +1,4 @@
--- title: What was damaged or left out
+-- title: Damaged and left out parts
 -- What reading the files had to repair, drop or do without.
 -- param only_run text '': only this run
 -- needs: loss | nothing was damaged or left out

@@ -1,4 +1,4 @@
--- title: What is in use at the peak
+-- title: Memory in use at the peak
 -- What was in use when a device's memory was at its peak, by operation, scope, line of code or purpose.
 -- param limit int 20: rows
 -- param only_run text '': only this run

@@ -34,7 +34,7 @@ typedef CUpti_ActivityMemset4 fill_record;
 #define NAMES 4096u
 #define CALLS 4096u
 
-/* What is used of CUPTI, looked up by name; the last ones may be missing. */
+/* The functions of CUPTI that are used, looked up by name; the last ones may be missing. */
 #define FUNCTIONS(F)                                                                               \
 	F(cuptiGetVersion)                                                                         \
 	F(cuptiActivityRegisterCallbacks)                                                          \

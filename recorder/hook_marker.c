@@ -132,7 +132,7 @@ static bool is_hooked_already(void)
 #define MOVED_MAX 32u /* of instructions that are moved */
 #define CODE_MAX 65536u
 
-/* What is said of an instruction. */
+/* A decoded instruction. */
 struct instruction {
 	size_t bytes;	 /* 0: not one that may be moved */
 	size_t relative; /* where its distance to some data is; 0: it has none */

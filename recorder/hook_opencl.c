@@ -355,7 +355,8 @@ my_clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
 			seen = true;
 		}
 	}
-	if (properties && properties[count]) /* more than anybody uses: as it is */
+	if (properties &&
+	    properties[count]) /* more properties than fit our list: passed on unchanged */
 		return next->clCreateCommandQueueWithProperties(context, device, properties,
 								status);
 	if (!seen) {

@@ -271,7 +271,7 @@ bool process_is_cut_off(void);
 bool process_renew(void); /* others in their place */
 void process_hang_up(void);
 void process_stop(void);   /* nothing is recorded from here on */
-void process_retire(void); /* the same, without a word to anybody */
+void process_retire(void); /* the same, without a message to the collector */
 void process_refuse(const char *socket_path);
 /* Whether filters of system calls (seccomp) were added since the recorder looked first, as far as a single read() from a
  * file that was opened before can say; true when it cannot. */
@@ -332,12 +332,12 @@ bool sandbox_is_new(void);
 	2u /* what needs a program of one thread, or leaves others outside: unshare, setns, landlock */
 uint32_t raw_calls(void);
 bool patches_find_real(void);
-/* What is loaded now; before the loader is waited for. */
+/* Notes which libraries are loaded now. Called before waiting for the loader. */
 void patches_notice(void);
-/* Goes through what is loaded and was not dealt with; returns how many calls lead to the recorder. */
+/* Patches the libraries that were loaded since the last call; returns how many calls lead to the recorder. */
 uint32_t patches_apply(void);
 void patches_undo(void);
-/* Objects that were dealt with are dealt with once more. */
+/* Makes the next patches_apply visit all libraries again. */
 void patches_visit_again(void);
 
 /* Points the calls of these functions in all objects to the wrappers, or back; also calls within the object that has them. */

@@ -349,7 +349,7 @@ static void count_without_ring(void)
 	atomic_fetch_add(&lost, 1);
 }
 
-/* At every eighth of the ring. What is recorded between two looks of a calm reader does not come that far. */
+/* Called when another eighth of the ring is full. A reader that keeps up empties the ring before that. */
 bool ring_make_room(struct thread *t, const struct ring_record *record)
 {
 	uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);

@@ -310,7 +310,7 @@ static void let_signals_in(void)
 	recorder_busy = 0;
 }
 
-/* What is loaded since the last time; whether there was anything. */
+/* Patches libraries that were loaded since the last time. Returns whether there were any. */
 static bool look_at_loads(unsigned long long *seen, bool again)
 {
 	unsigned long long loads = *seen;

@@ -2,7 +2,7 @@
 """make_xspace_seeds.py [ROOT]: writes the fuzz seeds of the XSpace importer to tests/fuzz/seeds/xspace.
 
 host.pb: threads of a host with ops, frames, tf.data, steps, memory and links. gpu.pb: kernels with the ops and HLO
-instructions that they run. tpu.pb: a TPU's lines, with everything told in the dictionary. damaged.pb: entries that
+instructions that they run. tpu.pb: a TPU's lines, with every property in the dictionary. damaged.pb: entries that
 are missing, bytes that are none, a line cut short. Equal versions give equal bytes. Other files in there were found by fuzzing.
 """
 import pathlib
@@ -34,7 +34,7 @@ class Plane:
         return (4, message((1, self.id(self.events, name)), (2, offset), (3, duration),
                            *[(4, self.stat(k, v)) for k, v in stats.items()]))
 
-    def tell(self, name, **stats):
+    def add_type(self, name, **stats):
         self.id(self.events, name)
         self.entry_stats[name] = [(5, self.stat(k.replace("__", " "), v)) for k, v in stats.items()]
 
@@ -90,7 +90,7 @@ def hlo():
 
 def gpu():
     meta = Plane("/host:metadata")
-    meta.tell("jit_f(42)", Hlo__Proto=hlo())
+    meta.add_type("jit_f(42)", Hlo__Proto=hlo())
     p = Plane("/device:GPU:0", 1)
     p.value(clock_rate=2100000, core_count=304, memory_bandwidth=2662400000000, device_vendor="AMD")
     p.line(14, "Stream #14(Kernel)", 1000,
@@ -104,7 +104,7 @@ def gpu():
 def tpu():
     p = Plane("/device:TPU:0", 2)
     name = "%fusion.1 = f32[8] fusion(f32[8] %p)|fusion.1"
-    p.tell(name, hlo_category="convolution fusion", program_id=99, symbol_id=1, flops=1000, model_flops=2000,
+    p.add_type(name, hlo_category="convolution fusion", program_id=99, symbol_id=1, flops=1000, model_flops=2000,
            bytes_accessed=640, tf_op="jit(f)/dot:", source="a/f.py:38")
     p.line(2, "XLA Modules", 0, p.event("jit_f(99)", 0, 9001, run_id=1, _ct=12, _c=-5))
     p.line(3, "XLA Ops", 0, p.event(name, 1001, 5003, device_offset_ps=1000, device_duration_ps=5000))

@@ -7,7 +7,7 @@ struct lines {
 	PyObject *list;
 };
 
-/* What is wrong with a file; called without the GIL. */
+/* Receives a problem of a file; called without the GIL. */
 static void keep_line(void *arg, const char *line, size_t len)
 {
 	PyGILState_STATE gil = PyGILState_Ensure();

@@ -25,7 +25,7 @@ class Error(Exception):
 
 
 class UsageError(Error, ValueError):
-    """What was asked for makes no sense: no such view, a regular expression that does not parse."""
+    """The request is not valid: no such view, a regular expression that does not parse."""
 
 
 class NotFound(Error, FileNotFoundError):

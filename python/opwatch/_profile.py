@@ -242,7 +242,7 @@ class Profile:
         return _export([(_run_name(self), self)], folder, to, progress, options)
 
     def info(self):
-        """What is in the inputs, and what was lost: `opwatch info --json` as a dict."""
+        """The contents of the inputs and their damage: `opwatch info --json` as a dict."""
         return json.loads(self._native.info_json())
 
     def loss(self):

@@ -2,7 +2,7 @@
  * rule_expensive_operation.c: the three operation types, scopes and source lines that take the most
  * time; tfprof's ExpensiveOperationChecker, with its text. Runs the op, scope and code views and reads
  * their trees: up to three findings, each with several lines. What ran outside of steps, which tfprof's files
- * do not have, is no part of them: what a program reads while it starts would else be set against single steps.
+ * do not have, is not part of them: what a program reads while it starts would else be set against single steps.
  */
 #include "advise/rule.h"
 #include "analyze/samples/samples.h"

@@ -1,6 +1,6 @@
 /*
- * rule_transfer.c: time that copies between host and device add to a step. The floor is no copy; copies that run beside compute save
- * nothing and are not reported.
+ * rule_transfer.c: time that copies between host and device add to a step. The lower bound is a step without these copies. Copies that
+ * run at the same time as compute would save nothing and are not reported.
  */
 #include "advise/advice.h"
 

@@ -73,7 +73,7 @@ static bool is_given(const struct view_option *option, const struct view_options
 	const void *usual_at = (const char *)usual + option->offset;
 
 	switch (option->value) {
-	case VALUE_LEVELS: /* as many as there are is no choice */
+	case VALUE_LEVELS: /* "all levels" excludes nothing, so it does not count as given */
 		return o->max_depth != OW_DEFAULT_DEPTH && o->max_depth < INT32_MAX / 2;
 	case VALUE_LEAST:
 		return *(const int64_t *)(const void *)at > 0;

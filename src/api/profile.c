@@ -764,7 +764,7 @@ static ow_status load_sample(ow_profile *p, const void *head, size_t len, const 
 	content = prepared.in->size;
 	e->content_bytes = scaled(content, e->file_bytes, len);
 	status = import_prepared(&p->b, &prepared, &p->import, &ctx, err);
-	/* A cut sample may hold too little to be usable; the sizes are still worth telling. */
+	/* The first part of a file may hold too little to be usable; its sizes are reported anyway. */
 	if (status == OW_E_NO_MEMORY || status == OW_E_INTERRUPTED)
 		return status;
 	if (p->b.status == OW_OK)

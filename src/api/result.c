@@ -244,7 +244,7 @@ static void tensor_cell(struct str text, struct buf *to)
 		to->len--;
 }
 
-/* Of what a checkpoint has, or why it cannot be read; ops that are no variables have no value. */
+/* Appends the value that the checkpoint has for the op, or why it cannot be read; nothing for ops that are not variables. */
 static void tensor_value(void *arg, struct str name, struct buf *to)
 {
 	ow_profile *p = arg;

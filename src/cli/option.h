@@ -111,7 +111,7 @@ bool usage_error(const char *format, ...) OW_PRINTF(1, 2);
 
 /* "500", "500M", "8GB": powers of 1024. */
 bool value_size(struct str text, uint64_t *size);
-/* "100:250", "1.5s:2s": a begin, an end or both; milliseconds without a unit. What is missing stays as it is. */
+/* "100:250", "1.5s:2s": a begin, an end or both; milliseconds without a unit. A missing side stays unchanged. */
 bool value_time_range(struct str text, int64_t *from_ns, int64_t *to_ns);
 /* "10s", "500ms", "2m": more than nothing; seconds without a unit. */
 bool value_duration(struct str text, int64_t *ns);

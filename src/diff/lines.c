@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define LINES_MOST 256u /* of a function; longer lists are not compared */
-#define AGREE_LEAST 2u	/* one line alone is no evidence */
+#define AGREE_LEAST 2u	/* one line alone is not evidence */
 #define TRIED 16u	/* lines of the new runs whose distances to lines of the base are tried */
 
 /* The lines of a function that were recorded. */

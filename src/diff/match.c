@@ -1,6 +1,6 @@
 /*
  * match.c: which cells of two groups of runs are the same thing (diff.h). Equal op and line come first; then the same op at another line; then
- * the place in the order of the step; then names that differ in digits, architecture or types only. What is left is new or gone. Called by diff.c.
+ * the place in the order of the step; then names that differ in digits, architecture or types only. The rest is new or gone. Called by diff.c.
  */
 #include "diff/diff.h"
 
@@ -526,7 +526,7 @@ static bool vote_names(struct diff_rows *d, struct votes *v, struct gap *base, s
 	return true;
 }
 
-/* What is left in a gap is renamed if both sides have as much, split or fused if one side has one thing. */
+/* Unmatched items between two matches count as renamed if both sides have equally many, as split or fused if one side has a single item. */
 static bool vote_gap(struct diff_rows *d, struct votes *v, size_t a, size_t da, size_t b, size_t db)
 {
 	struct gap base, other;

@@ -20,7 +20,7 @@ struct reader {
 	int64_t *counts; /* per stack: how many they are */
 };
 
-/* What is compared: the metric that is asked for, or the default. chosen: per metric, as every source has its own. */
+/* The metric to compare: the one that the user asked for, or the default. chosen: per metric, as every source has its own. */
 static ow_status choose_metric(struct reader *r, bool *chosen)
 {
 	const struct model *m = r->m;

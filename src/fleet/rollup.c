@@ -1,6 +1,6 @@
 /*
  * rollup.c: rows and metrics of running jobs as JSON. Called by fleet.c with what the watch made of the recordings. It sends
- * nothing. What is not known is null, or left out of the metrics.
+ * nothing. Unknown values are null, and are left out of the metrics.
  */
 #include "fleet/rollup.h"
 

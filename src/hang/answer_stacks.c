@@ -62,7 +62,7 @@ static bool is_waiting(struct str stack)
 	return v.call.len || v.waits;
 }
 
-/* The call that most are in is the one that a majority vote leaves. */
+/* Finds the call that most processes are in (Boyer-Moore majority vote). */
 static struct stacks_view view_stacks(const struct answer *a)
 {
 	struct stacks_view all = { .same = true, .call = STR(""), .standing_ns = INT64_MAX };

@@ -570,7 +570,7 @@ static int32_t rank_of_members(const struct flight *f, bool used_only)
 {
 	int32_t most = -1, found = HANG_NO_RANK;
 	size_t groups = 0, many = 0;
-	uint32_t *in; /* of how many groups a rank is */
+	uint32_t *in; /* number of groups that a rank is a member of */
 
 	for (size_t i = 0; i < f->group_count; i++) {
 		groups += (f->groups[i].used || !used_only) && f->groups[i].count > 0;

@@ -161,7 +161,7 @@ struct hang_op hang_new_op(uint32_t process, uint32_t group);
  * from "nccl:send 0->1". */
 void hang_name_op(struct hang_job *job, struct hang_op *op, struct str name);
 void hang_add_op(struct hang_job *job, const struct hang_op *op);
-/* What is known of the process in the group, made if there is nothing. NULL without memory. */
+/* The progress of the process in the group; a new one when there is none yet. NULL without memory. */
 struct hang_progress *hang_progress_of(struct hang_job *job, uint32_t process, uint32_t group);
 /* The rank that the words of a command say: --rank=3, RANK=3; or HANG_NO_RANK. */
 int32_t hang_rank_in(struct str command);

@@ -216,7 +216,7 @@ static void mark_ended(struct log *log, int64_t rank, const char *why, struct st
 	log->any = true;
 }
 
-/* What others raise because one did not come is no cause. */
+/* Errors that other ranks raise because one rank did not arrive are consequences, not the cause. */
 static bool is_consequence(struct str text)
 {
 	static const char *const words[] = { "NCCL",

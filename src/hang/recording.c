@@ -13,7 +13,7 @@
 
 enum { NO_COLLECTIVE, ENTERS, COMPLETES };
 
-/* What is found of one rank. */
+/* The evidence of one rank. */
 struct rank_view {
 	int64_t pid;		   /* of the process that calls collectives; MODEL_NO_ID */
 	track_id main;		   /* its main thread, if there are samples of it */

@@ -18,7 +18,7 @@
 #define NEAR_NS ((int64_t)3600 * 1000000000) /* between two windows of one process */
 #define NOTES_MAX 3
 
-/* What is known of a source. */
+/* A source, as far as it decides which sources belong to one job. */
 struct trace {
 	uint32_t source;
 	int64_t first_ns, last_ns, pid, world;

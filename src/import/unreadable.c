@@ -10,7 +10,7 @@
 #define TEXT_BYTES ((size_t)4 << 10)
 #define MOST_KEYS 48
 
-/* What is known about the head of a file. */
+/* The head of a file and facts about it. */
 struct head {
 	struct str bytes;
 	struct str keys[MOST_KEYS]; /* of a JSON object, or of the first object in a list */

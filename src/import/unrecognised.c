@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#define REPLACED "\xef\xbf\xbd" /* U+FFFD, what decoders put where bytes are no text */
+#define REPLACED "\xef\xbf\xbd" /* U+FFFD, what decoders put where bytes are not text */
 #define FEW 3			/* that many may be in any file */
 #define MANY 64
 

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#define EXPONENT_MAX 400 /* beyond this a time is no time */
+#define EXPONENT_MAX 400 /* times with a larger exponent are refused */
 #define DIGITS_MAX ((size_t)2048)
 #define OUTLIER_NS                                                                                 \
 	((int64_t)1000000000 * 1000) /* how far the others are when a 0 means "no time" */

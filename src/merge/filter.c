@@ -413,7 +413,7 @@ static void pair_event(struct worker *w, const struct json_event *ev)
 	}
 }
 
-/* What is never closed lasts. */
+/* A slice without an end lasts until the end of the recording. */
 static void unclosed(void *arg, const struct open_slice *slice)
 {
 	struct worker *w = arg;

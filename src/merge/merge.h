@@ -68,8 +68,8 @@ struct merge_counts {
 	uint64_t events_in, events_out;
 	uint64_t filtered; /* left out by the filters */
 	uint64_t added;	   /* names of processes that had none; not in events_out */
-	uint64_t repaired; /* events that were no strict JSON */
-	uint64_t others;   /* elements of the lists that are no events, left out */
+	uint64_t repaired; /* events that were not strict JSON */
+	uint64_t others;   /* elements of the lists that are not events, left out */
 	uint64_t damaged, damaged_bytes, truncated_files;
 	uint64_t untimed; /* times that could not be moved: no numbers */
 	uint64_t hidden;  /* values of what looks like environment variables, left out */

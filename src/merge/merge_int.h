@@ -59,7 +59,7 @@ struct merge_step {
 /* What could not be read. */
 struct faults {
 	uint64_t damaged, damaged_bytes, first_damage;
-	uint64_t others; /* elements that are no events */
+	uint64_t others; /* elements that are not events */
 	uint64_t lost_members;
 	uint64_t truncated_at;
 	bool truncated;
@@ -159,7 +159,7 @@ struct open_slice {
 	bool kept;
 };
 
-/* What is open on each track, or for each asynchronous id. */
+/* The open slices of each track and of each asynchronous id. */
 struct pairs {
 	struct mem *mem;
 	struct map map;
@@ -370,7 +370,7 @@ void rewrite_sample(struct worker *w, const struct json_event *ev);
 bool id_move(const struct merge *m, uint32_t file, const struct json_value *id, struct buf *out);
 bool frame_id_move(uint32_t file, const struct json_value *id, struct buf *out);
 
-/* clock.c: appends the decimal text plus shift_ns / 1000; false when it is no number. */
+/* clock.c: appends the decimal text plus shift_ns / 1000; false when it is not a number. */
 bool decimal_shift(struct str text, int64_t shift_ns, struct buf *out);
 /* clock.c: what is added to a time of the file. */
 int64_t clock_shift(const struct merge_file *file, int64_t ns);

@@ -1,6 +1,6 @@
 /*
  * redact_text.c: hides private texts in a stream of JSON (redact_text.h). It finds strings, and whether they are keys or values, and looks
- * at nothing else: what is no JSON goes through as it is. Texts are compared as they are written, with their escapes.
+ * at nothing else: text that is not JSON is copied unchanged. Texts are compared as they are written, with their escapes.
  */
 #include "merge/redact_text.h"
 

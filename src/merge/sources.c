@@ -218,7 +218,7 @@ static ow_status look(struct merge_file *file, struct json_scan *scan, struct ow
 	return OW_OK;
 }
 
-/* outline.c: fails with OW_E_FORMAT when the file is no trace. */
+/* Fails with OW_E_FORMAT when the file is not a trace. */
 static ow_status outline_file(struct merge_file *file, struct ow_error *err)
 {
 	struct json_scan scan;

@@ -132,7 +132,7 @@ PAGE_HANDLER(state)
 		add_text(u, to, "error", u->failure.text, "a file cannot be read");
 	if (*u->changed)
 		add_text(u, to, "changed", u->changed,
-			 "a file was changed since it was read; what is shown is the old content");
+			 "a file was changed since it was read; the page shows the old content");
 	pthread_mutex_unlock(&u->lock);
 	buf_printf(to, ", \"epoch\": %u, \"frozen\": %s", atomic_load(&u->epoch),
 		   atomic_load(&u->frozen) ? "true" : "false");

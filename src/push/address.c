@@ -33,7 +33,7 @@ static int hex_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* A copy with %41 as A; NULL for what is no such text, or without memory. */
+/* A copy with %41 as A; NULL when the text is not valid, or without memory. */
 static char *decode(struct arena *arena, struct str text)
 {
 	char *copy = arena_cstr(arena, text), *to = copy;

@@ -44,7 +44,7 @@ ow_status claim_abandoned(struct claim *claim, uint64_t published, uint64_t *pus
 /* Their claims go after their rows. */
 ow_status claim_forget(struct claim *claim, uint64_t push, struct ow_error *err);
 
-/* What is published of the run; push is 0 when nothing is. */
+/* The published version of the run; push is 0 when there is none. */
 struct published {
 	uint64_t push;
 	char content[64];

@@ -25,7 +25,7 @@ static void add_words(struct content *c, uint64_t x, uint64_t y)
 	c->b = fold(y ^ 0xe7037ed1a0b428dbull, x ^ c->b) + c->a;
 }
 
-/* The last 16 bytes of a block that is no multiple of it are filled with zeros. */
+/* The last 16 bytes of a block that is not a multiple of it are filled with zeros. */
 static void add_bytes(struct content *c, const unsigned char *bytes, size_t len)
 {
 	uint64_t words[2];

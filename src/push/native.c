@@ -121,7 +121,7 @@ static void add_null_map(struct buf *to, const struct table_vec *vec, uint32_t r
 	to->len += rows;
 }
 
-/* What stands under a NULL is of no use to anybody, and zeros compress. */
+/* The bytes of a NULL value are never read; zeros compress best. */
 static void clear_nulls(void *values, size_t size, const struct table_vec *vec, uint32_t rows)
 {
 	if (!vec->has_nulls)

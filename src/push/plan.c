@@ -175,7 +175,7 @@ static void name_push(struct plan *plan, const struct push_options *options)
 		if (plan->tables[t].chosen)
 			hash = mix_number(mix(hash, plan->tables[t].relation->name),
 					  plan->tables[t].rows->parts[0].rows);
-	plan->push = hash | 1; /* 0 is no push */
+	plan->push = hash | 1; /* 0 is not a push */
 }
 
 ow_status plan_make(struct plan *plan, struct model *m, const struct push_options *options,

@@ -1,6 +1,6 @@
 /*
  * push.c: a whole push: finds the nodes, makes the tables, claims the run, sends the batches that nodes lack from several threads,
- * verifies the rows, and publishes them at once. What is sent is in plan.c, how rows are written in native.c. Called by ow_push.
+ * verifies the rows, and publishes them at once. plan.c chooses the batches, native.c writes the rows. Called by ow_push.
  */
 #include "push/push.h"
 
@@ -447,7 +447,7 @@ static ow_status publish(struct push *p, uint64_t push, struct ow_error *err)
 	return OW_OK;
 }
 
-/* What is published under the name may stand in the way, be replaced, or be this. */
+/* A run that is published under the same name is replaced, or is this very run (*done), or makes the push fail. */
 static ow_status read_published(struct push *p, struct published *published, bool *done,
 				struct ow_error *err)
 {

@@ -2,7 +2,7 @@
  * clock.c: the clock of every worker in the time of the lowest rank (ranks.h). Workers of one file or one host share a clock. Between two clocks the
  * offset is fitted from the collectives of both (clock_fit.h); of each collective the first member is compared with all, and neighbours with each
  * other, so that the work grows with the members, not with their pairs. The offsets of all clocks are then balanced over this graph by least
- * squares. What is certain follows the shortest path.
+ * squares. The certain bounds of an offset follow the shortest path.
  */
 #include "ranks/ranks.h"
 

@@ -1,6 +1,6 @@
 /*
  * clock_fit.h: how far the clock of one machine is from that of another, from collectives that both took part in. Called by clock.c with the pairs
- * of two workers; knows nothing of workers. What is certain comes from causality alone: no rank leaves an all-reduce before the last has come, no
+ * of two workers; knows nothing of workers. The certain bounds come from causality alone: no rank leaves an all-reduce before the last has come, no
  * receive ends before its send began. The estimate comes from the ends, which are nearly simultaneous, and lies in the certain region.
  */
 #ifndef RANKS_CLOCK_FIT_H

@@ -344,7 +344,7 @@ static void judge(struct exchange *x, struct MHD_Connection *connection, const c
 		x->refused = MHD_HTTP_FORBIDDEN;
 		return;
 	}
-	/* What is not open is not even said to exist. */
+	/* Without the token the answer does not reveal whether a route exists. */
 	if (s->has_secrets && (!x->route || !x->route->open) &&
 	    (!token || !equal_secret(token, s->token))) {
 		x->refused = MHD_HTTP_UNAUTHORIZED;

@@ -52,8 +52,8 @@ static const char *instead_of(struct str text)
 
 /* For an unknown column under a table's alias (e.nme) DuckDB does not list candidates, because our tables are views.
  * This adds the nearest one. */
-static ow_status tell(const struct sql *sql, ow_status status, struct str text,
-		      struct ow_error *err)
+static ow_status explain_error(const struct sql *sql, ow_status status, struct str text,
+			       struct ow_error *err)
 {
 	static const struct str no_column = STR(" does not have a column named \"");
 	size_t at = str_find(text, no_column);
@@ -109,7 +109,7 @@ ow_status sql_error(struct sql *sql, const char *message, struct ow_error *err)
 				 STR_ARG(text));
 	if (!text.len)
 		return error_set(err, OW_E_INTERNAL, "DuckDB failed without saying why");
-	return tell(sql, status, text, err);
+	return explain_error(sql, status, text, err);
 }
 
 ow_status sql_run(struct sql *sql, const char *text, struct ow_error *err)

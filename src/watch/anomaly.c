@@ -315,7 +315,7 @@ static ow_status look_for_change(struct anomaly_watch *a, struct ow_error *err)
 			return error_no_memory(err);
 		if (r->marker == STEPS_REPEATED) /* a guess: other calls may repeat from now on */
 			continue;
-		if (state->fed > r->count) { /* they were no steps; see watch.c */
+		if (state->fed > r->count) { /* they were not steps; see watch.c */
 			state->fed = 0;
 			step_change_init(&state->change, a->options.slowdown);
 		}

@@ -16,7 +16,7 @@
 
 #include <sys/types.h>
 
-/* What is reported, for programs. */
+/* A report of an anomaly, for programs. */
 struct anomaly_event {
 	const char *kind; /* "slow" or "stall" */
 	const char *job;  /* NULL without one */
@@ -69,7 +69,7 @@ struct anomaly_watch {
 	int64_t quiet_until; /* monotonic: no further file before */
 	uint64_t saved_bytes;
 	bool full; /* nothing more is saved, and that was reported */
-	/* What is to be saved once it is there. */
+	/* The part of the recording to save as soon as it is complete. */
 	bool pending;
 	int64_t from_ns, to_ns; /* monotonic */
 	char path[4352];

@@ -180,7 +180,7 @@ static uint32_t steps_ago(const struct step_change *c, const struct step_change_
 	return ago;
 }
 
-/* What is longer now is what later steps are compared with. */
+/* Later steps are compared with the new, longer steps. */
 static void begin_anew(struct step_change *c)
 {
 	int64_t last[STEP_CHANGE_LAST];

@@ -410,7 +410,7 @@ static bool take_step(struct watch_rank *r, const struct window_step *s, int64_t
 		r->all = step;
 		return false;
 	}
-	if (s->marker > r->marker) { /* these were no steps */
+	if (s->marker > r->marker) { /* these were not steps */
 		r->marker = s->marker;
 		r->count = 0;
 		r->last_end_ns = TIME_UNKNOWN;

@@ -1,4 +1,4 @@
-"""What is taken from a graph of TensorFlow: its definition, where its ops were made, its trainable variables.
+"""Reads from a graph of TensorFlow: its definition, where its ops were made, its trainable variables.
 
 A graph is a tf.Graph (or anything that has its methods), a GraphDef, or the bytes of one.
 """

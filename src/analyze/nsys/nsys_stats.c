@@ -33,7 +33,7 @@ static enum event_sort sort_by_name(struct str name)
 	return starts_with(name, "Memset") || starts_with(name, "MEMSET") ? SORT_SET : SORT_KERNEL;
 }
 
-/* Whole CUDA graphs are no kernels. */
+/* Whole CUDA graphs are not kernels. */
 static enum event_sort sort_of_device(struct str category, struct str name)
 {
 	if (str_ends(category, STR(",graph")))

@@ -29,9 +29,9 @@ ow_status nsys_report_run(struct model *m, const struct nsys_report *report,
 
 #define NSYS_PARTS 4 /* total, call, queue, kernel; others have one */
 
-/* What is counted together. */
+/* A group of rows that a report counts together. */
 struct nsys_group {
-	uint32_t key[5];	/* as the report likes */
+	uint32_t key[5];	/* each report defines its own */
 	struct str label, call; /* of the scratch arena, or of the model */
 	int64_t pid, tid, device;
 	bool start_end;

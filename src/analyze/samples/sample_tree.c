@@ -37,7 +37,7 @@ struct sample_labels {
 	struct buf text;
 };
 
-/* Words that are no style are left to others. */
+/* Unknown words are ignored here; other readers of the same option use them. */
 static unsigned sample_style_parse(const char *words)
 {
 	static const struct str_flag known[] = {

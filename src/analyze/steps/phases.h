@@ -32,7 +32,7 @@ enum phase_class {
 };
 
 extern const char *const phase_class_names[CLASS_COUNT];
-/* The class of a slice; CLASS_COUNT when it is in none. `has_device`: its input has device work. Tracks that are no work have no class. */
+/* The class of a slice; CLASS_COUNT when it is in none. `has_device`: its input has device work. Tracks that are not work have no class. */
 enum phase_class phase_class_of(const struct model *m, uint32_t event, bool has_device);
 /* The order within a step: before the device, on it, after it, nowhere. */
 extern const uint8_t phase_class_order[CLASS_COUNT];

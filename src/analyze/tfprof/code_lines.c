@@ -399,7 +399,7 @@ static bool count_missing(struct code_lines *l, struct missing *missing, struct 
 	return map_add(&missing->map, hash, (uint32_t)missing->count);
 }
 
-/* Ranks the stacks of ops that are no gradients, and collects gradients by their forward op. */
+/* Ranks the stacks of ops that are not gradients, and collects gradients by their forward op. */
 static bool sort_out(struct code_lines *l, struct missing *missing)
 {
 	for (uint32_t op = 1; op < l->m->op.count; op++) {

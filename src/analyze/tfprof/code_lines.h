@@ -24,7 +24,7 @@ struct code_lines {
 	struct code_node *nodes;
 	uint32_t count, cap;
 	uint8_t *children;	    /* line → how many, up to FEW + 1 */
-	bool fold;		    /* chains of lines are no nodes; set before building */
+	bool fold;		    /* chains of lines are not nodes; set before building */
 	size_t node_cap, child_cap; /* folding: room in nodes and children, blocks of their own */
 	struct map many;	    /* (parent, label) → line, where there are more than FEW */
 

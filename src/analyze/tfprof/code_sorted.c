@@ -14,7 +14,7 @@
 #define SAME UINT32_MAX
 #define LINE_FRAMES 16 /* in a line of the cache */
 
-/* What is known of a trace, together, as they are looked at in an order that is not theirs. */
+/* The properties of a trace that sorting needs, side by side, because traces are read in random order. */
 struct place {
 	uint32_t first, len; /* its frames */
 	uint32_t rank;	     /* its op comes there by name, all gradients after all others */

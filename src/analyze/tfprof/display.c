@@ -7,7 +7,7 @@
 
 #include "base/vec.h"
 
-/* What is shown of a hierarchy. As long as every shown node is below a shown parent, its children are
+/* The shown part of a hierarchy. As long as every shown node is below a shown parent, its children are
  * found in the hierarchy itself. Otherwise the shown nodes are listed, and their children too. */
 struct shown {
 	struct hierarchy *h;

@@ -13,7 +13,7 @@ struct report_args {
 	struct ow_list base;
 };
 
-/* What is compared: the files of --base as one profile, and each file of both sides as a run of its own where there are several. */
+/* The two sides of a comparison: the files of --base as one profile, and each file of both sides as a run of its own where there are several. */
 struct comparison {
 	ow_profile *base;
 	ow_profile **runs; /* the base's first; NULL when each side is one run */

@@ -352,7 +352,7 @@ static bool on_moving_key(struct top *t, int key)
 	return false;
 }
 
-/* What is shown changes with the next picture, which is drawn at once. */
+/* Changes what the next picture shows; it is drawn at once. */
 static void on_action_key(struct top *t, int key)
 {
 	switch (key) {

@@ -200,7 +200,7 @@ void proctext_head(const struct jobtext *t, enum process_order order, bool steps
 	buf_printf(t->to, "%s\n", style(t, 0));
 }
 
-/* Without the folder of the program: what tells processes apart comes soon. */
+/* Leaves out the folder of the program, so that the part that distinguishes processes is visible. */
 static const char *command_of(const struct ow_process *p)
 {
 	size_t word = strcspn(p->arguments, " "), at = word;

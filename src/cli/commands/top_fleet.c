@@ -12,7 +12,7 @@
 
 #define ASK_NS (2 * 1000000000LL)
 
-/* What was sent in the last minute. */
+/* Selects the rows that daemons sent in the last minute. */
 static const char jobs_text[] =
 	"SELECT job, host, user, state, round(step_ns / 1e6, 2) AS step_ms,"
 	" round(steps_per_s, 2) AS steps_per_s, round(trend * 100) AS trend_percent,"

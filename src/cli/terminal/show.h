@@ -21,7 +21,7 @@ struct show {
 
 /* All return a status for the exit code; what went wrong has been said on stderr. */
 ow_status show_view(const struct show *show, const char *view, const struct options *options);
-/* What is made already; `name` is for messages. */
+/* Shows a result that exists already; `name` is for messages. */
 ow_status show_result(const struct show *show, ow_result *result, const char *name,
 		      const struct options *options);
 ow_status show_advice(const struct show *show, const struct options *options);

@@ -177,15 +177,15 @@ struct trace_counts {
 
 /* ---- workers and parts ---- */
 
-/* What was not as it should be, in one part. */
+/* Damage and oddities in one part of the file, counted; they become notes. */
 struct trace_faults {
-	uint64_t others, first_other;	 /* elements that are no objects */
+	uint64_t others, first_other;	 /* elements that are not objects */
 	uint64_t damaged, damaged_bytes; /* unreadable stretches */
 	uint64_t first_damage;
 	uint64_t clamped, first_clamped;    /* times out of range */
 	uint64_t negative, first_negative;  /* durations */
-	uint64_t bad_times, first_bad_time; /* ts or dur that is no number */
-	uint64_t labels;		    /* counter values that are no number */
+	uint64_t bad_times, first_bad_time; /* ts or dur that is not a number */
+	uint64_t labels;		    /* counter values that are not numbers */
 	uint64_t odd;	     /* the rows do not keep all of it: struct trace_listing */
 	uint64_t unlabelled; /* slices with arguments and without a label */
 };
@@ -217,7 +217,7 @@ struct trace_worker {
 	size_t meta_count, meta_cap;
 	struct trace_mark *marks;
 	size_t mark_count, mark_cap;
-	uint64_t *elements; /* that are no slices: their places, see struct trace_listing */
+	uint64_t *elements; /* that are not slices: their places, see struct trace_listing */
 	size_t element_count, element_cap;
 	struct memory_change
 		*changes; /* of slices called [memory]; event: the slice, until it is placed */

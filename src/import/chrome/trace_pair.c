@@ -197,7 +197,7 @@ static void forget_early_ends(struct pairing *p)
 	p->early_count = 0;
 }
 
-/* What is open at the end of the track. Without a slice around it stays unknown for now. */
+/* Slices that are still open at the end of the track end with the slice around them. Without one, their end stays unknown for now. */
 static bool close_rest(struct pairing *p)
 {
 	for (size_t i = 0; i < p->count; i++) {

@@ -327,7 +327,7 @@ static ow_status sort_unsorted(struct placing *t, const struct cursor *cursors)
 	return status;
 }
 
-/* What was the lane of a slice becomes its place, from 0. */
+/* Replaces the lane of each slice by its place in the final order, from 0. */
 static ow_status find_places(struct placing *t)
 {
 	size_t size = t->names->lane_count * sizeof(struct cursor);

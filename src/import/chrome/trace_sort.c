@@ -37,7 +37,7 @@ static void merge(struct trace_ref *refs, size_t middle, size_t count, struct tr
 {
 	size_t a = 0, b = middle, to = 0;
 
-	/* What is below all of the second run stays where it is. */
+	/* Items that are not after the second run's first stay in place. */
 	while (a < middle && refs[a].ts <= refs[b].ts)
 		a++;
 	to = a;

@@ -124,7 +124,7 @@ static void skip_rest(struct text_lines *t)
 	}
 }
 
-/* What is loaded of the line at t->at, up to the longest that is returned whole. More is read only when its end is not among it:
+/* The loaded part of the line at t->at, up to the longest that is returned whole. More is read only when its end is not among it:
  * moving the window for every line would copy the whole window each time. */
 static struct str peek_line(struct text_lines *t, const char **end)
 {

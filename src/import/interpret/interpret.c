@@ -652,7 +652,7 @@ static void report_producer(struct interpret *x)
 
 /* ---- durations ---- */
 
-/* Durations that no recording can have are damage: one of them would hide everything else. They count as 0. What is left can still
+/* Durations that no recording can have are damage: one of them would hide everything else. They count as 0. The others can still
  * add up to more than fits, if there are very many. */
 static void set_aside_durations(struct interpret *x)
 {

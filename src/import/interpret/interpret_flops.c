@@ -52,7 +52,7 @@ struct call {
 	uint32_t event, product;
 };
 
-/* What is known of a name, so that a name is looked at once and not once per event. */
+/* The result for a name, so that each name is parsed once and not once per event. */
 enum name_kind { NAME_NEW, NAME_HELPER, NAME_OTHER, NAME_OPERATOR /* and the operator's number */ };
 
 struct flops {

@@ -248,8 +248,8 @@ struct interpret_numbers {
 void interpret_numbers_see(struct interpret_numbers *n, uint32_t number);
 bool interpret_numbers_start(const struct interpret *x, struct interpret_numbers *n) OW_MUST_CHECK;
 void interpret_numbers_release(struct interpret_numbers *n);
-/* The places of a number to be asked for soon, and a little later what is there: neighbours in time have
- * numbers that may lie anywhere. 0 is no number. */
+/* Prefetches the table entry of a number that is needed soon (`far`) and what the entry of an earlier one points to (`near`), because
+ * events that follow each other have numbers without order. 0 prefetches nothing. */
 void interpret_numbers_prefetch(const struct interpret_numbers *n, uint32_t far, uint32_t near);
 #define INTERPRET_FAR 16
 #define INTERPRET_NEAR 8

@@ -1,8 +1,8 @@
 /*
  * interpret_loops.c: steps of recordings of running programs that mark none, from what repeats: the calls of a thread that the recorder saw,
  * or else the lines at which its Python stack was sampled. producer_own.c calls it when neither an optimizer nor a loader marks steps.
- * loop.c decides whether there is a loop. A note says which call or function the steps are taken from. Where the repetition is not sure there
- * are no steps, and nothing is said.
+ * loop.c decides whether there is a loop. A note says which call or function the steps are taken from. Where the repetition is uncertain,
+ * it makes no steps and adds no note.
  */
 #include "import/interpret/interpret_int.h"
 #include "import/interpret/loop.h"
@@ -146,7 +146,7 @@ struct samples {
 	size_t count, cap;
 };
 
-/* What was found so far. */
+/* The best loop so far. */
 struct found {
 	struct loop loop;
 	uint32_t track;
@@ -160,7 +160,7 @@ struct stays {
 	size_t count;
 };
 
-/* What is sure of a loop of sampled lines. Between two samples nothing is seen: a repetition with a pause as long as the shortest line does not
+/* Removes uncertain repetitions from a loop of sampled lines. Between two samples nothing is known: a repetition with a pause as long as the shortest line does not
  * count, nor does one in which a line was missed. Of two lines that take turns, a missed one makes one of two repetitions, which does not
  * show: there, each stay has to be long enough, and about as long as the others. */
 static ow_status check_samples(const struct listed *l, const struct samples *samples,

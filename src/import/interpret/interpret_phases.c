@@ -238,7 +238,7 @@ static void phases_by_op(struct interpret *x, const struct interpret_track *trac
 	}
 }
 
-/* False without memory, which is no failure. */
+/* False without memory, which is not a failure. */
 static bool phases_fast(struct interpret *x, const struct interpret_track *track, bool device)
 {
 	size_t size = (size_t)x->m->op.count * sizeof(struct last_phase);

@@ -208,7 +208,7 @@ static ow_status add_step(struct patterns *p, uint32_t event)
 					       .name = name });
 }
 
-/* A range around all of the training is no step, but what is in it. */
+/* A range around the whole training is not a step; the ranges inside it may be. */
 static ow_status find_steps(struct patterns *p, const struct interpret_track *track)
 {
 	for (int level = 0; level < LEVELS; level++) {

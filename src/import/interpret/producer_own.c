@@ -112,7 +112,7 @@ static ow_status mark_begins(struct interpret *x, bool recorded)
 	return OW_OK;
 }
 
-/* What was asked for when the recording began. */
+/* Steps begin with the event that --step-marker named when the recording began. */
 static ow_status mark_named(struct interpret *x)
 {
 	struct str name = interpret_text(x, x->in->step_begin);

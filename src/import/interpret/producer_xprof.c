@@ -334,7 +334,7 @@ static enum event_phase xprof_device_phase(const struct interpret *x, uint32_t e
 	return flags & OP_FROM_HOST ? PHASE_HOST_TO_DEVICE : PHASE_IDLE;
 }
 
-/* What is around ops is the runtime's own. */
+/* Host events around ops belong to the runtime. */
 static enum event_phase xprof_host_phase(const struct interpret *x, uint32_t event)
 {
 	const struct op_table *t = &x->m->op;

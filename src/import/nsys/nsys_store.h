@@ -166,7 +166,7 @@ struct nsys_tally {
 	int64_t rows, total_ns, first_ns, last_ns;
 };
 
-/* What is wrong with rows. import_nsys.c turns each count into a note. */
+/* Problems of rows, counted. import_nsys.c turns each count into a note. */
 enum nsys_problem {
 	NSYS_NO_TIME,
 	NSYS_NEGATIVE,
@@ -291,7 +291,7 @@ static inline int64_t nsys_pid(int64_t global)
 	return global >> 24 & 0xffffff;
 }
 
-/* Reads the start and the end of a row into *slice. Returns false for a row without a start. An `end` < 0 is no column. */
+/* Reads the start and the end of a row into *slice. Returns false for a row without a start. An `end` < 0 is not a column. */
 bool nsys_interval(struct nsys *n, const struct sqlite_rows *rows, int start, int end,
 		   struct nsys_slice *slice);
 /* Sets the correlation number of a slice. Numbers count per process, and have 32 bits. */

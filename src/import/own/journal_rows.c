@@ -286,7 +286,7 @@ static ow_status make_tracks(struct reading *r)
 		row.source = r->b->source;
 		if (!row.name.v)
 			row.name = builder_cstr(r->b, i == 1 ? "main thread" : "thread");
-		if (i || count == 1) /* 0 is no thread's */
+		if (i || count == 1) /* 0 belongs to no thread */
 			r->tracks[i] = builder_track(r->b, &row);
 	}
 	r->tracks[0] = r->tracks[count > 1 ? 1 : 0];

@@ -40,7 +40,7 @@ struct pprof_location {
 	size_t size;
 	uint32_t frame_first,
 		frame_count; /* in location_frames, the innermost first; none until it is used */
-	uint32_t dropped; /* the inner lines that are to be dropped: they are no frames of it … */
+	uint32_t dropped; /* the inner lines that are to be dropped: they are not frames of it … */
 	bool drops;	  /* … or all of them, which depends on its callers */
 };
 
@@ -449,7 +449,7 @@ static uint32_t first_kept(struct pprof_file *p, uint32_t frames)
 	return 0;
 }
 
-/* What is to be known about locations before the first sample is read. */
+/* Facts about locations that are needed before the first sample is read. */
 static void scan_locations(struct pprof_file *p)
 {
 	struct pprof_location *l = p->locations.items;

@@ -312,7 +312,7 @@ static ow_status tf_weights_find(struct tf_infer *c)
 #define PASSES_MAX 3
 #define HOPS_MAX 100000
 
-/* What is known of an op type that occurs in the graph. */
+/* Properties of an op type that occurs in the graph. */
 struct type {
 	str_id name;
 	const struct tf_rule *rule;

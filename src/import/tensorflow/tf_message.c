@@ -94,7 +94,7 @@ static const struct shape *const shapes[] = {
 	[TF_PROFILE] = &profile,
 };
 
-/* What was found in a message: how much of it fits, and whether it goes on behind the head. */
+/* How well the head of a file fits a message type, and whether the message continues behind the head. */
 struct fit {
 	unsigned points;  /* whole texts that must be there, and are */
 	unsigned misfits; /* fields that do not belong there, and breaks */

@@ -145,7 +145,7 @@ static enum snapshot_word snapshot_word(struct snapshot *s, struct pickle_value 
 	return (enum snapshot_word)o->tag;
 }
 
-/* False when the value is no dictionary. */
+/* False when the value is not a dictionary. */
 static bool snapshot_read(struct snapshot *s, struct pickle_value dict, struct snapshot_record *r)
 {
 	const struct pickle_object *o = pickle_object(&s->p, dict);
@@ -180,7 +180,7 @@ static int64_t snapshot_number(const struct snapshot_record *r, enum snapshot_wo
 
 /* ---- texts and frames ---- */
 
-/* What is not UTF-8 is replaced. */
+/* Bytes that are not UTF-8 are replaced. */
 static str_id snapshot_string(struct snapshot *s, struct pickle_value value)
 {
 	struct str text = pickle_text(&s->p, value);

@@ -36,7 +36,7 @@ const uint8_t *xevent_odd_stat(const struct xplane *plane, const uint8_t *at, co
 /* What a varint with such a tag is, in a stat. */
 extern const uint8_t xkinds_of_tag[256];
 
-/* A stat that is wanted, whose value begins behind the tag at `tag`; false when it is no short number or reference. */
+/* A stat that is wanted, whose value begins behind the tag at `tag`; false when it is not a short number or reference. */
 OW_ALWAYS_INLINE bool xevent_fast_value(struct xwanted wanted, const uint8_t *tag,
 					const uint8_t *last, struct xevent *ev, bool gathers)
 {

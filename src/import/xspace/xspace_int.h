@@ -233,7 +233,7 @@ struct xsum {
 	bool device;
 };
 
-/* What is known of an op beside its name; by string. */
+/* Properties of ops beside their names, indexed by string. */
 struct xop {
 	uint32_t type;	/* string */
 	uint32_t flags; /* enum op_flags */
@@ -310,14 +310,14 @@ struct xspace {
 	uint64_t truncated_at;
 };
 
-/* Text of a file as a string of the model: bytes that are no UTF-8 are replaced. */
+/* Text of a file as a string of the model: bytes that are not UTF-8 are replaced. */
 str_id xspace_text(struct xspace *x, struct str text);
 ow_status xspace_no_memory(struct xspace *x);
 void xspace_damage(struct xspace *x, uint64_t offset);
 /* The text of a value, of whatever kind; empty for numbers. */
 struct str xvalue_text(const struct xplane *plane, const struct xvalue *value);
 enum xstat xvalue_stat(const struct xplane *plane, const struct xvalue *value);
-/* What is known of the op of that name; NULL without memory. */
+/* The properties of the op of that name, new if necessary; NULL without memory. */
 struct xop *xspace_op(struct xspace *x, str_id name);
 
 /* xspace_plane.c: the places of the planes, and the dictionaries of one. */

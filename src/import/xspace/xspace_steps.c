@@ -120,7 +120,7 @@ static ow_status xspace_steps_of_loops(struct xspace *x, uint64_t *captured, siz
 
 #define LEVELS_MAX 8 /* profilers have two or three */
 
-/* Runs of a function inside of tf.data are no steps of their own. */
+/* Runs of a function inside of tf.data are not steps of their own. */
 struct xroot {
 	int64_t start, end, level, number; /* number INT64_MIN: in order */
 	uint64_t id;
@@ -375,7 +375,7 @@ ow_status xspace_mark(struct xspace *x, enum xstep_source source, int64_t start,
 	return OW_OK;
 }
 
-/* One group is no step: everything belongs to it. */
+/* A single group has everything in it and is therefore not a step. */
 void xspace_finish_steps(struct xspace *x)
 {
 	if (x->step_source == XSTEP_GROUP && x->step_count < 2)

@@ -156,7 +156,7 @@ static bool start_look(struct kineto *k)
 	return k->look;
 }
 
-/* What was found out about those of whom nothing else was wanted meanwhile. */
+/* Copies results of the side thread to processes whose request has not changed in the meantime. */
 static void take_results(struct kineto *k)
 {
 	const struct kineto_look *look = k->look;

@@ -95,7 +95,7 @@ void job_release(struct daemon_job *job);
 /* Ends it, and removes its files. */
 void job_remove(struct daemon_job *job);
 
-/* What is kept beside the ring is rewritten. */
+/* Rewrites the file beside the ring that describes the job (job_file.c). */
 ow_status job_save_about(struct daemon_job *job, struct ow_error *err);
 
 /* False without memory. */

@@ -38,7 +38,7 @@ static bool is_digits(struct str s)
 	return s.len > 0;
 }
 
-/* What is behind the last dash, which goes with it; all when there is none. */
+/* Cuts the part after the last dash off *rest, dash included, and returns it; all of it when there is no dash. */
 static struct str take_last(struct str *rest)
 {
 	size_t dash = str_rfind_char(*rest, '-');

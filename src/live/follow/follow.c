@@ -302,7 +302,7 @@ static bool take_segment(struct follow *f, const struct opw_head *head)
 	return follow_take(f, &segment, blocks);
 }
 
-/* What was begun after the one that was read last. */
+/* Opens the file that was begun after the last one read. */
 static ow_status next_file(struct follow *f, struct ow_error *err)
 {
 	uint32_t number = f->file_count ? f->files[f->file_count - 1].number + 1 : 0, next, last;
@@ -466,7 +466,7 @@ static bool put_number(struct stack_copy *c, struct stack_numbers *n, uint32_t n
 	return true;
 }
 
-/* False without memory. What is damaged is left out. */
+/* False without memory. Damaged numbers are left out. */
 static bool stack_copy_text(struct stack_copy *c, uint32_t number, struct str text)
 {
 	return !number || number > NUMBER_MAX ||

@@ -69,7 +69,7 @@ struct follow_process {
 	struct buf texts; /* a uint64_t, its segment, and a struct live_text with its bytes each */
 	struct map text_map; /* where each begins in texts, + 1 */
 	int64_t last_ns;     /* monotonic: of its latest slice or sample; INT64_MIN without */
-	bool has_optimizer;  /* it has a name for that: its steps end with it */
+	bool has_optimizer;  /* the file has a name that marks steps: a step ends with it */
 	bool ended;
 	uint64_t ended_segment;
 };

@@ -1,6 +1,6 @@
 /*
  * side_thread.c: one thread, one function at a time, and a caller that waits for it for a limited time. Called by the stack
- * samplers and the daemon. It is no pool: each caller has its own thread, so that one slow job does not delay others.
+ * samplers and the daemon. It is not a pool: each caller has its own thread, so that one slow job does not delay others.
  */
 #include "live/proc/side_thread.h"
 

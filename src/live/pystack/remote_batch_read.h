@@ -37,7 +37,7 @@ void remote_batch_release(struct remote_batch *s, struct mem *mem);
 void remote_batch_begin(struct remote_batch *s);
 /* Without room it is left out, and read later when it is asked for. */
 void remote_batch_want(struct remote_batch *s, uint64_t at, size_t len);
-/* What was wanted so far is read only once; the rest twice in a row, for remote_batch_again. */
+/* Pieces that were added so far are read once; pieces added later are read twice in a row, for remote_batch_again. */
 void remote_batch_once(struct remote_batch *s);
 void remote_batch_read(struct remote_batch *s, struct remote *r);
 /* The bytes, from the batch, or else read into `own` now; NULL when they cannot be read. *piece is the number of the

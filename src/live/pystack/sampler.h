@@ -19,8 +19,8 @@ struct sampler {
 	struct sampled **items;
 	size_t count, cap;
 	int64_t scanned_ns; /* when children were looked for */
-	/* What looking may take of our processor for each tick; 0: no limit. What is left of it is saved up, and when it
-	 * is used up, ticks are left out and counted. */
+	/* Processor time that sampling may use per tick; 0: no limit. Unused time is saved up; without any left, ticks are
+	 * left out and counted. */
 	int64_t allowance_ns;
 	bool own_thread; /* all that this thread does between two ticks belongs to it */
 	int64_t credit_ns, cpu_mark_ns;

@@ -385,7 +385,7 @@ static void forget_ring(struct collector *c, struct collected *p, struct ring_se
 	ring->taken = 0;
 }
 
-/* What is in the rings goes to the file, and then out of the rings. */
+/* Writes the records of all rings to the file, then frees their room in the rings. */
 bool collector_flush(struct collector *c)
 {
 	struct ow_error err = { 0 };

@@ -274,7 +274,7 @@ void collector_receive_one(struct collector *c, struct collected *p)
 	}
 }
 
-/* Whose process it is: the user's own, or anybody's for root. */
+/* Whether the process belongs to our user; root accepts all users. */
 static bool is_welcome(const struct ucred *peer)
 {
 	return geteuid() == 0 || peer->uid == geteuid();

@@ -300,7 +300,7 @@ static void begin_targets(struct live_functions *f)
 	f->tick_ns = f->faded_ns = steady_ns();
 }
 
-/* What is not a Python process is sampled by the kernel. */
+/* The kernel samples processes that are not Python. */
 static void sample_natives(struct live_functions *f)
 {
 	for (size_t i = 0; i < f->wanted_count; i++)

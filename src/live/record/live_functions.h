@@ -1,7 +1,7 @@
 /*
  * live_functions.h: which functions running processes spend their time in, as a list that changes while it is looked at
- * (`opwatch top`). A thread of ours samples: Python functions of Python processes, native functions of others. What was
- * long ago counts less and less. The processes are neither stopped nor changed.
+ * (`opwatch top`). A thread of ours samples: Python functions of Python processes, native functions of others. Older
+ * samples count less and less. The processes are neither stopped nor changed.
  */
 #ifndef LIVE_FUNCTIONS_H
 #define LIVE_FUNCTIONS_H

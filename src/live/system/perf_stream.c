@@ -84,7 +84,7 @@ static void end(struct perf_stream *s, size_t at)
 		flush(s);
 }
 
-/* What records that are no samples end with, as the sample type of the events says. */
+/* Records other than samples end with these fields, because the events were opened with sample_id_all. */
 static void put_trailer(struct perf_stream *s, pid_t pid, pid_t tid, uint64_t ts)
 {
 	put_u32(s, (uint32_t)pid);

@@ -38,7 +38,7 @@ struct stream_sample {
 	size_t kernel_count, user_count;
 };
 void perf_stream_sample(struct perf_stream *s, const struct stream_sample *sample);
-/* A record of the kernel that is no sample, whose end has thread and time. */
+/* A record of the kernel that is not a sample, whose end has thread and time. */
 void perf_stream_record(struct perf_stream *s, const void *record, size_t size);
 /* Of a process that ran before: its name, and a mapping. */
 void perf_stream_name(struct perf_stream *s, pid_t pid, pid_t tid, const char *name);

@@ -561,7 +561,7 @@ static bool opw_places_has(const struct model *m, enum table_id table,
 	return false;
 }
 
-/* What is to be written instead of a column, or NULL. */
+/* The values to write in place of a column, or NULL. */
 static const void *opw_places_column(const struct opw_places *all, enum table_id table,
 				     const struct column_info *column)
 {

@@ -45,7 +45,7 @@ enum flame_style { FLAME_UP = 1 << 0, FLAME_INVERTED = 1 << 1, FLAME_LEFT_HEAVY 
 
 #define CALLERS_MAX 1000 /* more callers of a leaf than this are left out */
 
-/* Words that are no style are left to others. */
+/* Unknown words are ignored here; other readers of the same option use them. */
 static unsigned flame_style_parse(const char *words)
 {
 	static const struct str_flag known[] = { { "flame", FLAME_UP },

@@ -221,7 +221,7 @@ static bool is_trace(const struct model *m, uint32_t source)
 
 static bool is_number(int64_t id)
 {
-	/* What is below is "none", or MODEL_TEXT_NUMBER + a string. */
+	/* Smaller ids are "none", or MODEL_TEXT_NUMBER + a string. */
 	return id > MODEL_TEXT_NUMBER + UINT32_MAX;
 }
 
@@ -546,8 +546,8 @@ static void put_value(struct event_trace *t, const struct table_column *column, 
 		writer_int(&t->w, column->ints[row]);
 }
 
-/* A process of its own. The pieces follow each other; as asynchronous spans they are not taken for work of a thread by whoever reads
- * the timeline. */
+/* The path is a process of its own. Its pieces are asynchronous spans, so that programs that read the timeline do not count them as
+ * work of a thread. */
 static void put_path(struct event_trace *t, const struct table *path)
 {
 	uint32_t op = table_find_column(path, STR("op")),

@@ -377,7 +377,7 @@ static size_t rfind(struct str s, struct str needle)
 	return STR_NONE;
 }
 
-/* "(.*) = (.*)\((.*)\)" matched from the start, greedy, and '.' is no line feed. */
+/* "(.*) = (.*)\((.*)\)" matched from the start, greedy, and '.' is not a line feed. */
 static bool parse_label(struct str text, struct label *label)
 {
 	struct str line = str_first(text, str_find_char(text, '\n'));

@@ -330,7 +330,7 @@ static bool read_exponent(const char *p, const char *end, int64_t *exponent)
 	return true;
 }
 
-/* Splits the text; false when it is no number. Lenient: "+1", ".5", "1." */
+/* Splits the text; false when it is not a number. Lenient: "+1", ".5", "1." */
 static bool split_decimal(struct str text, struct decimal *d)
 {
 	const char *p = text.ptr, *end = p + text.len;
@@ -416,7 +416,7 @@ OW_ALWAYS_INLINE uint64_t some_digits(const char *p, unsigned *count)
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 	word = __builtin_bswap64(word);
 #endif
-	/* the high bit of each byte that is no digit; exact up to the first such byte */
+	/* the high bit of each byte that is not a digit; exact up to the first such byte */
 	other = ((word + 0x4646464646464646ull) | (word - zeros)) & 0x8080808080808080ull;
 	n = other ? (unsigned)__builtin_ctzll(other) / 8 : 8;
 	*count = n;

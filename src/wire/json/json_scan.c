@@ -92,7 +92,7 @@ static size_t skip_comment(const struct json_scan *scan, size_t p)
 	return p;
 }
 
-/* Position of the first byte at or after p that is no blank, no comma (if `commas`) and in no comment;
+/* Position of the first byte at or after p that is neither blank nor in a comment, nor (if `commas`) a comma;
  * scan->len when the window ends before, the start of a comment that the window cuts. */
 static size_t scan_skip_gap(const struct json_scan *scan, size_t p, bool commas)
 {
@@ -571,7 +571,7 @@ static enum walk_result scan_walk(const struct json_scan *scan, size_t p, struct
 #define GUESS_FIRST ((size_t)512)    /* a guess is tried on this much, */
 #define GUESS_MAX ((size_t)16 << 20) /* and at most on this much */
 
-/* The byte before p that is no blank; ',' when the window does not say. */
+/* The byte before p that is not blank; ',' when the window does not say. */
 static unsigned char byte_before(const struct json_scan *scan, size_t p)
 {
 	while (p)
@@ -801,7 +801,7 @@ static bool load_more(struct json_scan *scan, size_t p)
 	return scan_load(scan, scan->base + p, MAX(want, SCAN_WINDOW), NULL);
 }
 
-/* An element that is no object. False: damage. */
+/* An element that is not an object. False: damage. */
 static bool skip_element(const struct json_scan *scan, size_t p, size_t *end)
 {
 	uint64_t depth = 1;
@@ -1010,8 +1010,8 @@ static bool marked(const struct json_scan *scan, size_t p)
 	return (block->quote | block->open | block->close) >> p % JSON_BLOCK & 1;
 }
 
-/* Bytes that are no JSON at this place, up to one that may be. To read the window again from there costs
- * of what there is for guesses; when that is used up, so is the input. */
+/* Bytes that are not JSON at this place, up to one that may be. Reading the window again from there uses up
+ * part of a budget for guesses; without budget the rest of the input counts as damaged. */
 static enum json_item_kind damage(struct json_scan *scan, size_t p, const char *stops,
 				  struct json_item *item)
 {

@@ -112,7 +112,7 @@ enum json_scan_result {
 	SCAN_EVENT,
 	SCAN_STOP,	/* the next event is at or after the given offset: scan.offset */
 	SCAN_END,	/* the list ended; scan.offset is after its ] */
-	SCAN_OTHER,	/* an element that is no object; passed over */
+	SCAN_OTHER,	/* an element that is not an object; passed over */
 	SCAN_DAMAGE,	/* unreadable bytes [ev.offset, scan.offset), passed over */
 	SCAN_TRUNCATED, /* the input ends; ev.offset is where the unfinished event begins */
 	SCAN_FAILED	/* scan.status */
@@ -179,7 +179,7 @@ enum json_item_kind {
 	ITEM_EVENTS,	/* a list of events starts at item.offset */
 	ITEM_MEMBER,	/* another key of the top-level object */
 	ITEM_DOCUMENT,	/* a document ended */
-	ITEM_DAMAGE,	/* [item.offset, item.offset + item.size) is no JSON */
+	ITEM_DAMAGE,	/* [item.offset, item.offset + item.size) is not JSON */
 	ITEM_TRUNCATED, /* the input ends inside a document */
 	ITEM_EOF,
 	ITEM_FAILED /* scan.status */

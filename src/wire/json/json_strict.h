@@ -3,8 +3,8 @@
  * readers take. For merge, whose output every reader must take whatever the inputs were.
  *
  * Repairing keeps the meaning that json.h reads: comments and extra commas go, missing ones come, NaN and
- * Infinity become null, control characters are escaped, bytes that are no UTF-8 become U+FFFD, other
- * words become strings. What is valid already stays as it is, byte for byte, up to the blanks around it.
+ * Infinity become null, control characters are escaped, bytes that are not UTF-8 become U+FFFD, other
+ * words become strings. Valid text stays as it is, byte for byte, up to the blanks around it.
  */
 #ifndef WIRE_JSON_STRICT_H
 #define WIRE_JSON_STRICT_H

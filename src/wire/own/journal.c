@@ -467,7 +467,7 @@ ow_status journal_open(struct journal *j, struct mem *mem, const char *path, con
 	return status;
 }
 
-/* What is left of the last segment is cut off; the footer comes behind it. */
+/* Cuts off an unfinished last segment; the footer comes behind the rest. */
 static ow_status finish(struct journal *j, struct ow_error *err)
 {
 	struct opw_head head;

@@ -98,7 +98,7 @@ enum ring_counter {
 	RING_SEND,
 	RING_RECEIVE,
 	RING_POLL,
-	RING_PIPE_READ, /* reads of what is no file: pipes, terminals, local sockets */
+	RING_PIPE_READ, /* reads of what is not a file: pipes, terminals, local sockets */
 	RING_PIPE_WRITE,
 	RING_READS, /* all calls that read, of files, pipes and sockets: what the system counts, too */
 	RING_FILE_READS, /* those of files */

@@ -34,7 +34,7 @@ static bool damaged(struct pb_stream *s, uint64_t offset, enum pb_problem proble
 	return stop(s, problem_at(s, offset, problem));
 }
 
-/* What is left of the container at `at`, as far as one field's tag and scalar need it. */
+/* The bytes at `at` up to the container's end, but no more than one field's tag and scalar need. */
 static bool head_at(struct pb_stream *s, uint64_t at, const uint8_t **ptr, const uint8_t **end)
 {
 	uint64_t left = s->ends[s->depth] - at;

@@ -442,7 +442,7 @@ static ow_status read_entry(struct reader *r, const struct checkpoint_var *var,
 
 /* ---- partitioned variables ------------------------------------------------------------------ */
 
-/* Pairwise, so only for as many slices as anybody ever made; the sum of sizes is checked anyway. */
+/* Overlaps are looked for pair by pair, so only up to this many slices; the sum of sizes is always checked. */
 #define OVERLAP_CHECK_MAX 2048
 
 static ow_status fail_slice(struct reader *r, const struct checkpoint_var *var,

@@ -32,7 +32,7 @@ interface Diff extends TableData {
 
 const signed = (ns: number) => (ns > 0 ? "+" : ns < 0 ? "−" : "±") + format.time(Math.abs(ns));
 
-/** What is compared: the ranks that the address names, or the files of the command line. */
+/** The two sides of the comparison: the ranks that the address names, or the files of the command line. */
 interface Sides {
   query: Params;
   base: string[];

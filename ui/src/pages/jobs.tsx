@@ -76,7 +76,7 @@ export function JobsPage() {
         <button type="button" aria-pressed={frozen} class={frozen ? "on" : ""} onClick={() => change({ frozen: frozen ? "" : "1" })}>{frozen ? "go on" : "freeze"}</button>
       </div>
       <Panel title="Jobs" remark={format.plural(rows.length, "job")} copies={{ command: "opwatch top --json" }}>
-        {rows.length > 0 && answer.why && <Failure text={answer.why + " What is shown is what was read before."} />}
+        {rows.length > 0 && answer.why && <Failure text={answer.why + " The page shows the last answer."} />}
         {rows.length ? <Table label="jobs" columns={JOB_COLUMNS} rows={rows} titles={{ step_ns: "step", last_ns: "last step", since_ns: "since a step", cpu: "CPUs", device: "device busy" }} height={10} onOpen={(row) => change({ job: String(row.name) })} isMarked={(row) => row.name === chosen?.name} /> : (
           <>
             <Empty>{answer.why || "No job runs under the daemon: opwatch record --job NAME -- COMMAND starts one."}</Empty>

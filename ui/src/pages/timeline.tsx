@@ -78,7 +78,7 @@ export function TimelinePage() {
 
 function Timeline(p: { store: Store }) {
   const c = useMemo(() => new Controller(p.store), []);
-  // More of the recording was read: whoever looks at its end goes on to look at its end.
+  // More of the recording was read: a range that ended with the recording moves to its new end.
   if (c.store !== p.store) c.takeStore(p.store);
   const body = useRef<HTMLDivElement>(null);
   const search = useRef<HTMLInputElement>(null);

@@ -27,7 +27,7 @@ export function Palette(p: { pages: Page[]; onClose: () => void }) {
     [],
   );
   const found = actions.filter((a) => (a.title + " " + a.hint).toLowerCase().includes(text.toLowerCase()));
-  // A text that is no action is searched for in the timeline.
+  // A text that is not an action is searched for in the timeline.
   const all = text && !found.length ? [{ title: `Search the timeline for “${text}”`, hint: "", run: () => go({ page: "timeline", params: { q: text } }) }] : found;
   useEffect(() => input.current?.focus(), []);
   const run = (action: Action | undefined) => {

@@ -66,7 +66,7 @@ declare global {
   }
 }
 
-/** What can be drawn changes outside of Preact: one object draws, signals tell the parts around it. */
+/** Draws the timeline outside of Preact; signals inform the parts around it of changes. */
 export class Controller {
   readonly range = signal<Range>({ from: 0, to: 1 });
   readonly top = signal(0);
@@ -139,7 +139,7 @@ export class Controller {
     return { from: -span * 0.01, to: span * 1.01 };
   }
 
-  /** What is shown first: everything, or, where steps were recorded with long pauses between them, the first of them. */
+  /** The range that is shown first: everything, or, where steps were recorded with long pauses between them, the first of them. */
   get first(): Range {
     const steps = this.store.steps;
     const inSteps = steps.reduce((sum, s) => sum + s.end - s.start, 0);

@@ -134,7 +134,7 @@ export class Painter {
         if (matches && tile.item[i] === runItem && x0 <= runEnd + 1) runEnd = x1;
         else {
           endRun();
-          // The first pixel of an item is darker, so that neighbours of one colour can be told apart.
+          // The first pixel of an item is darker, so that neighbours of one colour can be distinguished.
           if (x1 - x0 > 3 && from >= 0) pixels[offset + x0] = (255 << 24) | ((b * 0.72) << 16) | ((g * 0.72) << 8) | (r * 0.72);
           if (matches) {
             runX = x0;

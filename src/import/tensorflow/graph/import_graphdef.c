@@ -23,7 +23,7 @@
 #define AHEAD_STEP 4  /* nodes between one step and the next */
 #define AHEAD_NAMES 4 /* of a node: its own and its first inputs */
 
-/* What is known of a node before it is read. */
+/* A node that was found ahead of reading it. */
 struct ahead_node {
 	uint64_t offset; /* of its record */
 	unsigned count;
@@ -55,7 +55,7 @@ struct graph {
 	uint64_t reserve_at;
 	uint32_t prefaulted; /* see tf_prefault_rows */
 	uint64_t begin;	     /* where the message begins */
-	uint64_t unknown;    /* nodes that are no ops, when only counting */
+	uint64_t unknown;    /* nodes that are not ops, when only counting */
 };
 
 /* The node being read. Its edges and outputs are in the model's tables already. */
@@ -211,7 +211,7 @@ static enum pb_problem add_attr(struct graph *g, struct node *n, struct str mess
 		return entry.problem;
 	r = pb_over(value.ptr, value.len);
 	while (pb_next(&r, &f))
-		if (pb_number(&f) <= TF_ATTR_CASES) /* unknown fields are no value */
+		if (pb_number(&f) <= TF_ATTR_CASES) /* unknown fields are not values */
 			last = f;
 	if (r.problem)
 		return r.problem;
@@ -463,7 +463,7 @@ static void look_ahead(struct graph *g, uint64_t at)
 	scan_ahead(g);
 }
 
-/* What was seen of the node that is read next; NULL when it came too soon. */
+/* The entry of the look-ahead for the node at `offset`; NULL when the look-ahead has not come that far. */
 static const struct ahead_node *ahead_of(const struct graph *g, uint64_t offset)
 {
 	const struct ahead_node *node = &g->ahead.nodes[(g->ahead.at - 3 * AHEAD_STEP - 1) % AHEAD];

@@ -19,7 +19,7 @@ struct meta {
 	uint64_t graph_begin, graph_end;
 	bool has_graph, any_field, count_only;
 	int64_t collections, signatures, trainable;
-	uint64_t missing; /* trainable variables that are no nodes */
+	uint64_t missing; /* trainable variables that are not nodes */
 };
 
 /* MetaInfoDef, field by field: its list of ops can be large. */

@@ -18,7 +18,7 @@ ow_status tf_graph_count(struct import_ctx *ctx, uint64_t begin, uint64_t end, f
 			 uint64_t *unknown);
 
 /* Reads the MetaGraphDef in bytes [begin, end) of ctx->in; facts go below `facts`. With `count_only`
- * nothing but facts is made of it, and *unknown becomes the number of nodes that are no ops of the
+ * nothing but facts is made of it, and *unknown becomes the number of nodes that are not ops of the
  * model. */
 ow_status tf_meta_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, fact_id facts,
 		       bool count_only, uint64_t *unknown);

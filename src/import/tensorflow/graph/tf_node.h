@@ -1,8 +1,8 @@
 /*
  * tf_node.h: the attributes of one graph node, read from its definition in the source. The importers
  * keep only where each definition is (op.record_offset, record_size); shape rules and flop formulas
- * ask for the few attributes they need. What is kept of a node is slices of the reader's memory, valid
- * until the next node is read.
+ * ask for the few attributes they need. A struct tf_node points into the reader's memory and is valid until
+ * the next node is read.
  */
 #ifndef IMPORT_TF_NODE_H
 #define IMPORT_TF_NODE_H

@@ -23,7 +23,7 @@
 #define GUESSES 8	   /* ops that are compared before the name is looked up */
 #define DEVICES_GUESSED 32 /* finding the same list of the previous run is not free */
 
-/* What is kept per op while a step is read. */
+/* State per op while a step is read. */
 struct run_op {
 	uint32_t row;  /* in op_step, 0 = none yet */
 	uint32_t next; /* the op whose record came after this one's: a guess for the next time */

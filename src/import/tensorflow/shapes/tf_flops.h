@@ -8,7 +8,7 @@
 
 #include "import/tensorflow/shapes/tf_rule.h"
 
-/* What is counted; the argument of the table scales it. */
+/* How the operations of an op type are counted; the argument in the table scales the count. */
 enum tf_flops_kind {
 	FLOPS_INPUT,	     /* per element of the first input */
 	FLOPS_OUTPUT,	     /* per element of the output */

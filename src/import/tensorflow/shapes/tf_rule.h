@@ -39,7 +39,7 @@ const struct tf_rule *tf_rule_find(struct str type);
 /* The attributes, read on first use. */
 const struct tf_node *tf_attrs(struct tf_infer *c);
 
-/* What is known of an input; unknown when there is no such input. */
+/* The shape of an input; unknown when the op has no such input. */
 struct tf_shape tf_in(const struct tf_infer *c, uint32_t index);
 /* The elements of a constant input, some of which may be TF_VALUE_UNKNOWN. */
 bool tf_in_value(const struct tf_infer *c, uint32_t index, struct tf_value *value);

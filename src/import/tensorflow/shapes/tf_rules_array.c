@@ -224,7 +224,7 @@ void tf_rule_tile(struct tf_infer *c)
 	tf_out(c, 0, &in);
 }
 
-/* A size and what is added to it, or taken away; unknown when that is no size. */
+/* A size and what is added to it, or taken away; unknown when that is not a size. */
 static int64_t add_size(int64_t size, int64_t more)
 {
 	if (size < 0 || more == TF_VALUE_UNKNOWN || __builtin_add_overflow(size, more, &size))

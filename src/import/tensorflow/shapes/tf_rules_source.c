@@ -562,7 +562,7 @@ static void write_cell(struct tf_infer *c, const struct tf_shape *element)
 		cell->handle = tf_shape_store(c->flow->b, &known);
 }
 
-/* What was written may come later in the order than what reads it. */
+/* The op that writes the cell may come later in the order than the op that reads it. */
 static struct tf_shape read_cell(struct tf_infer *c)
 {
 	struct tf_slot *cell = cell_of(c);
