@@ -15,7 +15,7 @@ _Atomic(const struct clock_line *) recorder_clock;
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-#define LINES 64u /* who reads one has seconds for it before it is used again */
+#define LINES 64u /* a reader has seconds before a line is used again */
 #define INTERVAL_NS 100000000u
 #define FIRST_NS 10000000u
 #define AWAY_NS 1000000 /* the machine slept, or was moved */

@@ -23,7 +23,7 @@ typedef CUpti_ActivityMemcpy6 copy_record;
 #else
 typedef CUpti_ActivityKernel9 kernel_record;
 typedef CUpti_ActivityMemcpy5 copy_record;
-#define MAJOR(version) (version) /* they were counted one by one */
+#define MAJOR(version) (version) /* CUPTI numbered its versions 1, 2, 3, … at first */
 #endif
 typedef CUpti_ActivityMemset4 fill_record;
 
@@ -77,7 +77,7 @@ static uint64_t hash_of(const char *text)
 	return hash;
 }
 
-/* As people know it; a name that was seen before costs no demangling. */
+/* The readable name of a kernel; a name that was seen before is not demangled again. */
 static uint32_t kernel_name(const struct thread *t, const char *name)
 {
 	uint64_t hash = name ? hash_of(name) : 0;
@@ -233,7 +233,7 @@ static void put_fill(struct thread *t, const fill_record *f)
 		      text_of("Memset"), f->bytes);
 }
 
-/* Of the thread that made the call, which is another one. */
+/* Adds a call to the ring of the thread that made it, which is not the calling thread. */
 static void put_call(struct thread *t, const CUpti_ActivityAPI *a, bool driver)
 {
 	if (a->cbid >= CALLS)

@@ -202,7 +202,8 @@ static void push_file_record(struct thread *t, const char *name, enum ring_categ
 #define RATE_RECORDS 32u /* while calls are sampled */
 #define RATE_MOST 1024u
 
-/* After a record that stands for this many calls. Single long gaps, in which others had the processor, do not count. */
+/* Adjusts the sampling rate after a record that stands for this many calls. Single long gaps, in which other programs had the
+ * processor, do not count. */
 static void adjust_rate(struct thread *t, struct call_rate *r, uint64_t start, uint32_t calls)
 {
 	uint64_t gap = ns_since(r->last_ns, start) / calls;
@@ -276,7 +277,8 @@ static void push_sampled(struct thread *t, unsigned which, const char *name, boo
 				       .stream = (uint32_t)fd,
 				       .name = text,
 				       .calls = calls > 1 ? calls : 0 });
-	if (t->head != head) { /* else it was dropped: the next one takes the others */
+	if (t->head !=
+	    head) { /* otherwise the record was dropped, and the next one includes its calls */
 		atomic_store_explicit(&s->calls, 0, memory_order_release); /* behind the record */
 		atomic_store_explicit(&s->bytes, 0, memory_order_relaxed);
 	}
@@ -690,7 +692,7 @@ static void my_closefrom(int first)
 		my_close_range(first < 0 ? 0 : (unsigned)first, ~0u, 0);
 }
 
-/* Numbers that mean something else from here on. */
+/* Descriptor numbers that refer to another file from now on. */
 
 static int my_dup(int from)
 {

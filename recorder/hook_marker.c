@@ -240,7 +240,8 @@ static struct instruction decode(const uint8_t *code)
 	return i;
 }
 
-/* Whether anything in the function looks like a jump to behind its first byte and before `moved`. Not all that looks like one is one. */
+/* Whether a byte sequence in the function looks like a jump to a byte after its first and before `moved`. It may find jumps that
+ * are none. */
 static bool is_jumped_into(const uint8_t *code, size_t size, size_t moved)
 {
 	for (size_t i = 0; i + 2 <= size; i++) {
@@ -460,7 +461,7 @@ void marker_patch_program(void)
 
 /* ---- libraries ---- */
 
-/* Its path, if it is the one of that number. */
+/* Searches for the library of a given number and keeps its path. */
 struct numbered {
 	unsigned left;
 	char path[4096];

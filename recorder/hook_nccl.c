@@ -187,7 +187,7 @@ static bool is_operation(const void *p)
 
 static struct channel *channel_start(const struct nccl_event *event)
 {
-	/* Of another process: its pointers mean nothing here. */
+	/* An event of another process: its pointers are not valid here. */
 	if (!is_operation(event->parent) || (event->pid && event->pid != getpid()))
 		return NULL;
 	for (uint32_t i = 0; i < 64; i++) {

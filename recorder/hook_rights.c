@@ -226,7 +226,7 @@ void *rights_wrapper(void *real)
 
 /* ---- at the start ---- */
 
-/* Only calls that the loader has made before are made here. */
+/* Makes only system calls that the loader has made before, because a filter may forbid others. */
 bool sandbox_is_new(void)
 {
 	const char *before = getenv(RING_ENV_FILTERS);

@@ -155,7 +155,7 @@ static void on_range_end(const void *function, const struct open_slice *slice)
 
 /* ---- which version ---- */
 
-/* 113 for "1.13…"; 0 when it is none. */
+/* 113 for "1.13…"; 0 when the text is not a version. */
 static unsigned parse_version(const char *text)
 {
 	char *end;

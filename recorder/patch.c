@@ -34,7 +34,7 @@ struct object {
 	uintptr_t relro_low, relro_high;
 	const ElfW(Sym) * symbols;
 	const char *names;
-	uint32_t own; /* this symbol and those after it are the object's own */
+	uint32_t own; /* this symbol and all after it are defined by the object itself */
 };
 
 /* Objects by where they are. One that is noticed before the loader is asked whether it has finished is complete when
@@ -216,8 +216,8 @@ static uintptr_t address_in(const struct object *o, uintptr_t value)
 	return value < o->base ? o->base + value : value; /* some loaders leave them relative */
 }
 
-/* The table that others look symbols up in has those that are defined here, behind all others; an empty one says
- * nothing. Programs at fixed addresses may have functions of others among them, with an address of their own. */
+/* The hash table for lookups contains only symbols that the object defines, and these come after all others; an empty table gives
+ * no information. Programs at fixed addresses may also contain functions of other libraries there, with addresses of their own. */
 static uint32_t first_own(const struct object *o, const uint32_t *hash)
 {
 	uint32_t buckets = hash ? hash[0] : 0;

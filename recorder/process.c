@@ -48,7 +48,7 @@ static struct {
 	int status; /* of /proc/self/status, opened ahead and not read */
 	uint64_t status_inode;
 	unsigned long filters;
-	struct ring_process *place; /* of the region that there was before */
+	struct ring_process *place; /* where the previous region is mapped */
 	uint32_t parent, renewed;
 } self = { .socket = -1, .region = -1, .status = -1 };
 
@@ -196,7 +196,7 @@ static void close_status(void)
 	self.status = -1;
 }
 
-/* What the file says is made up when it is read, which is once. */
+/* Opens /proc/self/status early. Its text is made when it is read, which happens once. */
 static void open_status_ahead(void)
 {
 	int fd = open_status();
@@ -374,7 +374,7 @@ static bool generation_page(void)
 	return true;
 }
 
-/* What a child inherited is its parent's. */
+/* Forgets the state that a child inherited from its parent. */
 static void forget_parent(void)
 {
 	self.forked = true;

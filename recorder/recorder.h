@@ -67,7 +67,7 @@ struct op_rate {
 	uint32_t announced; /* the site of the operator that begins next, + 1 */
 	uint32_t seen, fast;
 	uint64_t fast_ns, last_ns;
-	uint64_t children_ns; /* of the one that is timed */
+	uint64_t children_ns; /* of the operator that is timed */
 	struct op_site sites[RING_OPS];
 };
 
@@ -122,7 +122,7 @@ static inline struct thread *thread_current(void)
 	return thread_prepare();
 }
 
-/* Whether a thread that is inside may enter again: its handler of a signal has left a hook by siglongjmp. */
+/* Whether a thread may enter although it seems to be inside: a signal handler left a hook by siglongjmp. */
 bool enter_again(uintptr_t here);
 
 /* False when the thread is in the recorder already: a signal's handler, or what the recorder itself calls. */
@@ -170,7 +170,7 @@ static inline uint64_t clock_counter(void)
 #endif
 }
 
-/* A core that is a few counts behind the one that drew the line is at its beginning. */
+/* A processor whose counter is slightly behind that of the line's gets the time of the line's begin. */
 static inline uint64_t clock_at(const struct clock_line *line, uint64_t counter)
 {
 	uint64_t counts = (int64_t)(counter - line->counter) > 0 ? counter - line->counter : 0;
@@ -191,7 +191,7 @@ static inline uint64_t ns_since(uint64_t start, uint64_t now)
 	return now > start ? now - start : 0;
 }
 
-/* Whether there is room for a record; counts it as dropped when there is none. */
+/* Whether the ring has room for a record; counts it as dropped when it has not. */
 bool ring_make_room(struct thread *t, const struct ring_record *record);
 
 static inline void push(struct thread *t, const struct ring_record *record)
@@ -260,13 +260,13 @@ bool process_is_wanted(void);
 void *memory_new(const char *name, size_t size, void *at, int *fd, uint64_t *inode);
 /* Out of the way of programs that count on low numbers. */
 int descriptor_move_high(int fd);
-/* Whether the descriptor is still what it was: programs close what they do not know. */
+/* Whether the descriptor still refers to the same file. Programs close descriptors that they did not open. */
 bool descriptor_is(int fd, uint64_t inode);
-uint64_t descriptor_inode(int fd); /* what it is, for later; 0: nothing */
+uint64_t descriptor_inode(int fd); /* the inode, to recognise the file later; 0: none */
 bool process_send(enum ring_message_kind kind, uint32_t number, int fd); /* keeps errno */
 bool process_reconnect(void);
 bool process_is_connected(void);
-/* Whether the program has closed what it did not know, the recorder's descriptors among it. */
+/* Whether the program has closed the recorder's descriptors, as programs do that close all descriptors. */
 bool process_is_cut_off(void);
 bool process_renew(void); /* others in their place */
 void process_hang_up(void);
@@ -309,8 +309,8 @@ void watcher_wake(void);
 
 /* The recorder's own descriptors: programs that close all numbers do not close these (hook_file.c). */
 void descriptor_is_ours(int fd, bool ours);
-/* What the descriptors are that the program has at the start, and, called by the watcher, those that came by ways that
- * are not seen. */
+/* Finds out what the program's descriptors are: at the start, and later (by the watcher) those that were opened in ways that hooks
+ * do not see. */
 void descriptors_look(bool all);
 
 struct patch {
@@ -359,11 +359,11 @@ void cuda_remove(void); /* where it is built in */
 
 /* The function whose calls begin steps; "" without. */
 const char *marker_name(void);
-/* Before the recorder starts: NULL or "" for none. */
+/* Sets the name of the step marker, NULL or "" for none. Call it before the recorder starts. */
 void marker_set(const char *name);
 /* Before the program begins, when it has one thread: calls inside of the program are seen, too. */
 void marker_patch_program(void);
-/* Where the function is, if it is in a library that is loaded by now. */
+/* Looks for the function in the libraries that are loaded now. */
 void marker_find(void);
 /* Records the begin of a step. */
 void marker_called(void);

@@ -88,7 +88,7 @@ static inline void set_calls(struct ring_sampled *s, uint64_t calls)
 	atomic_store_explicit(&s->calls, calls, memory_order_relaxed);
 }
 
-/* The place 0 is for those that find none. */
+/* Place 0 is shared by addresses that find no other place. */
 static uint32_t site_of(struct op_rate *o, uintptr_t address)
 {
 	uint32_t at = (uint32_t)((address * 0x9e3779b97f4a7c15u) >> 40);
@@ -137,7 +137,7 @@ static inline uint8_t choose_scope(struct thread *t, uintptr_t address)
 		return SCOPE_NONE;
 	s = counts_of(t, site);
 	set_calls(s, atomic_load_explicit(&s->calls, memory_order_relaxed) + 1);
-	if (UNLIKELY(o->depth)) /* inside of one that is timed */
+	if (UNLIKELY(o->depth)) /* inside of an operator that is timed */
 		return SCOPE_FUNCTION;
 	if (LIKELY(o->left > 1 && o->sites[site].known)) {
 		o->left--;
@@ -167,7 +167,7 @@ static bool may_sample(void)
 	       !has_thread_callbacks();
 }
 
-/* After a record; this many operators began since the last one. Single long gaps do not count. */
+/* Adjusts the sampling rate after a record; `calls` operators began since the last one. Single long gaps do not count. */
 static void adjust_op_rate(struct thread *t, uint64_t end, uint32_t calls)
 {
 	struct op_rate *o = &t->ops;
@@ -229,7 +229,8 @@ static void push_timed(struct thread *t, const struct open_slice *slice, uint64_
 				       .category = RING_OPERATOR,
 				       .name = text,
 				       .calls = calls > 1 ? (uint32_t)calls : 0 });
-	if (t->head != head) /* else it was dropped: the next one takes the others */
+	if (t->head !=
+	    head) /* otherwise the record was dropped, and the next one includes its calls */
 		atomic_store_explicit(&s->calls, 0, memory_order_release);
 	atomic_store_explicit(&s->taken, 0, memory_order_release);
 }
@@ -277,7 +278,7 @@ void op_rate_arm(void *library)
 	patches_redirect(patches, false);
 }
 
-/* Calls that are on their way through the wrappers still find what they need. */
+/* Calls that are inside the wrappers meanwhile still find what they need. */
 void op_rate_remove(void)
 {
 	atomic_store(&asks, 0);

@@ -86,7 +86,7 @@ static struct {
 	_Atomic uint32_t bell;	 /* changes when it is to look up */
 	_Atomic uint32_t wanted; /* also in children */
 	_Atomic uint32_t banned;
-	_Atomic uint32_t ready; /* it has opened what it needs */
+	_Atomic uint32_t ready; /* the watcher has opened all the files that it needs */
 	_Atomic uint32_t threads_come;
 	struct kept status; /* its own file in /proc, before its first byte: see is_filtered */
 	struct kept first;  /* that of the first thread */
@@ -105,8 +105,8 @@ void watcher_pause(void)
 		nanosleep(&t, NULL);
 }
 
-/* Objects are listed before they are ready. A call into the loader waits until it has finished with
- * what it is loading; what comes after that has changed the count again. */
+/* The loader lists libraries before they are ready. A call into the loader waits until it has finished loading; libraries that
+ * come later change the count again. */
 static void wait_for_loader(void)
 {
 	void *program = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD);
@@ -146,7 +146,7 @@ void watcher_wake(void)
 
 /* ---- when the watcher has to go ---- */
 
-/* What /proc says of the first thread and of this one: its state, and whose rights it has. */
+/* The first thread and the calling thread according to /proc: state and user ids. */
 struct standing {
 	char state;
 	unsigned long threads;
@@ -200,7 +200,7 @@ static void let_go(struct kept *k)
 	k->fd = -1;
 }
 
-/* To its first byte: what it says is made when it is read. Opens it again if the program has closed it. */
+/* Goes to the first byte of a /proc file, whose text is made when it is read. Opens it again if the program has closed it. */
 static bool rewind_file(struct kept *k, const char *path)
 {
 	if (descriptor_is(k->fd, k->inode))

@@ -234,7 +234,8 @@ struct ow_daemon_options {
 	int64_t on_stall_ns;
 	uint32_t stacks_hz; /* Python stacks of all jobs per second; 0 = only on request */
 	bool metrics_names; /* /metrics has names of jobs for all users, not for root and their owners alone */
-	/* What goes elsewhere. A place that is away is tried again; at most 8 MB wait for each. Nothing waits for them. */
+	/* Destinations of what the daemon sends. An unreachable one is tried again; at most 8 MB wait for each, and jobs never
+	 * wait. */
 	const char *push; /* clickhouse://...: roll-ups and anomalies of all jobs; NULL = none */
 	const char *
 		password_file; /* of that server; else the environment variable OPWATCH_CLICKHOUSE_PASSWORD */

@@ -31,7 +31,7 @@ struct ow_ui_options {
 	/* ow_ui_open only: the one file is a recording of this job of the daemon, cut with ow_job_cut. The page cuts it again, to the
 	 * same path, while it is open, so that the timeline goes on; NULL = none. */
 	const char *job;
-	int64_t job_last_ns; /* how much of it; 0 = all that is left */
+	int64_t job_last_ns; /* length of the part; 0 = up to the end */
 };
 OW_API void ow_ui_options_init(struct ow_ui_options *options);
 

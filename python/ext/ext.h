@@ -17,7 +17,7 @@
 
 #include <stdatomic.h>
 
-/* Around what the library does. */
+/* Runs a statement that calls the library without holding the GIL. */
 #define WITHOUT_GIL(statement)                                                                     \
 	do {                                                                                       \
 		PyThreadState *state_ = PyEval_SaveThread();                                       \

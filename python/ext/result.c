@@ -85,7 +85,8 @@ PyObject *result_wrap(struct handle *handle, ow_result *result)
 		return NULL;
 	}
 	self->core = core;
-	WITHOUT_GIL(status = ow_result_fill(result, &err)); /* before several threads read it */
+	WITHOUT_GIL(status = ow_result_fill(result,
+					    &err)); /* filled now, before several threads read it */
 	if (status != OW_OK) {
 		Py_DECREF(self);
 		return raise_status(&err);

@@ -189,7 +189,7 @@ static enum severity severity_of(const struct advice *a, int64_t saving)
 					    : SEVERITY_INFO;
 }
 
-/* A single step that initialises is the first one: what it costs is not what later steps cost. */
+/* A single step that initialises is the first one; later steps will not have this cost. */
 static bool is_warm_up(const struct advice *a)
 {
 	return a->steady.used_count < 2 &&
@@ -275,7 +275,7 @@ ow_status advice_report_part(struct advice *a, const struct cost *cost, int64_t 
 	return add_row(a, &row);
 }
 
-#define IN_TURNS 6 /* one step of so many */
+#define IN_TURNS 6 /* costs that only one of up to this many steps has are reported, too */
 
 /* A host that runs ahead of its device and waits for it in every fifth step, say: the median step does not get shorter, the mean step
  * does. Hidden behind other work the cost saves nothing; what single steps have is the matter of other rules. */

@@ -35,7 +35,7 @@ struct rule {
 	const char *summary; /* one line */
 	const char *checker; /* name of the tfprof checker it is, or NULL */
 	const char *doc;     /* page under docs/rules */
-	/* Of tfprof's rules: what they report, with their texts; NULL for the others. */
+	/* Rules of tfprof: report findings with their texts; NULL for other rules. */
 	ow_status (*check)(struct model *m, struct findings *out, struct ow_error *err);
 	/* Of all others: adds findings with their savings (advice.h). */
 	ow_status (*advise)(struct advice *a, struct ow_error *err);

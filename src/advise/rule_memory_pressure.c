@@ -44,7 +44,7 @@ static int64_t described(const struct model *m, struct str device)
 	return 0;
 }
 
-/* The most that the device can give: what it held at its peak and what was still available, or what it has. */
+/* The memory that the device can provide: held at the peak plus still available, or else its total. */
 static int64_t capacity(const struct model *m, const struct heap *heap)
 {
 	int64_t held = MAX(heap->reserved_peak, heap->peak);

@@ -30,7 +30,7 @@ static ow_status report_drained(struct advice *a, struct report *report)
 		}
 	}
 	sum = sum / a->steps;
-	report->class = CLASS_HOST; /* that is what the host does meanwhile */
+	report->class = CLASS_HOST; /* the host waits meanwhile, so its share is host time */
 	report->where = cost_where(a, &cost);
 	report->what =
 		advice_text(a, "synchronising calls drain the device, which then waits for its "

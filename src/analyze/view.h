@@ -46,7 +46,7 @@ const char *view_type_hint(const struct model *m, const struct view_options *opt
 /* What order_by takes; NULL beyond the last. An empty text, which leaves the order, is not among them. */
 const char *view_order_at(size_t index);
 
-/* What a view does with its options; all others are refused. */
+/* The options that a view uses; all others are refused. */
 enum view_use {
 	VIEW_USES_STEP = 1 << 0,
 	VIEW_USES_TIME = 1 << 1, /* a part of the time */

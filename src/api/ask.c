@@ -143,7 +143,7 @@ static const char *find_missing(const struct asking *a, struct sql *sql, const s
 	return NULL;
 }
 
-/* Which other query has the answer; else one that shows what there is. */
+/* Names another query that has the answer, or else one that shows what was recorded. */
 static void put_instead(const struct asking *a, struct sql *sql, struct buf *to)
 {
 	static const char *const usual[] = { "top_ops",	       "hot_functions", "memory_at_peak",

@@ -235,7 +235,7 @@ ow_status ow_job_anomalies(const char *socket, ow_result **result, struct ow_err
 #define SECOND_NS ((int64_t)1000000000)
 #define TURN_US 100000
 #define DETACH_NS (10 * SECOND_NS)
-#define STACKS_NS (2 * SECOND_NS) /* they are asked for again and again */
+#define STACKS_NS (2 * SECOND_NS) /* stacks are requested again at this interval */
 #define START_NS                                                                                   \
 	(SECOND_NS - SECOND_NS / 10) /* how long the daemon may keep a program from starting */
 
@@ -266,7 +266,7 @@ static ow_status find_server(const char *socket, struct mem *mem, struct job_ser
 	return OW_OK;
 }
 
-/* One line: `before`, `what`, `after`. */
+/* Prints one line made of `before`, `what` and `after`. */
 static void report(const struct ow_record_options *options, const char *before, const char *what,
 		   const char *after)
 {

@@ -116,7 +116,7 @@ static ow_status read_all(struct hang_files *f, struct ow_error *err)
 	OW_TRY(read_recordings(f, f->recordings, f->recording_count, &opened, err));
 	if (opened == OW_OK || f->recording_count == 1)
 		return OW_OK;
-	/* one of them is none: those that are do not suffer from it */
+	/* one of the files is not a recording: read them one by one, so that the others are still used */
 	for (size_t i = 0; i < f->recording_count; i++) {
 		f->found[0] = f->found[i];
 		OW_TRY(read_recordings(f, &f->recordings[i], 1, &opened, err));

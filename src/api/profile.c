@@ -472,7 +472,7 @@ void ow_profile_memory(const ow_profile *p, struct ow_memory_use *use)
 	SIZED_OUT(use, &all);
 }
 
-/* Graphs before what annotates them; otherwise as given. */
+/* Graphs first, then the files that annotate them; otherwise in the given order. */
 static int by_role(const void *a, const void *b)
 {
 	const struct prepared *const *x = a, *const *y = b;

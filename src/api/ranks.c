@@ -136,7 +136,7 @@ static void read_some(void *arg, unsigned thread)
 	}
 }
 
-/* As many as there are processors, as long as the files that are open at once are not too large. A limit of memory is for one file. */
+/* One thread per processor, unless the files that are open at once become too large. A memory limit applies to each file. */
 static unsigned thread_count(const struct reading_files *r)
 {
 	uint64_t largest = 1;

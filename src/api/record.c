@@ -330,7 +330,7 @@ static ow_status attach_all(struct live *l, const int64_t *pids, size_t count,
 	return attached ? OW_OK : first;
 }
 
-/* Before a file is made, which may be there already and hold something else. */
+/* Called before the file is made, because that would replace an existing one. */
 static ow_status check_pids(const int64_t *pids, size_t count, struct ow_error *err)
 {
 	uid_t owner;

@@ -267,7 +267,7 @@ static bool is_plan(const struct table *t)
 	       strcmp(t->columns[1].name, "explain_value") == 0;
 }
 
-/* What EXPLAIN returns is a drawing of many lines in one cell. */
+/* Writes the answer of EXPLAIN, a drawing of many lines in one cell. */
 static ow_status write_plan(struct writing *w, struct sql_script *script, struct table *from)
 {
 	ow_status status = OW_OK;

@@ -73,7 +73,7 @@ static bool is_watched(const struct watch *w, const char *path)
 	return false;
 }
 
-/* What it is called is what people asked for it by. */
+/* Adds a job under the name that the user asked for. */
 static ow_status add_job(struct watch *w, const struct job_info *job, struct ow_error *err)
 {
 	struct ow_error gone = { 0 };

@@ -36,7 +36,7 @@ extern const size_t query_file_count;
 struct query_param {
 	const char *name, *doc;
 	enum column_type type; /* TYPE_INT, TYPE_REAL or TYPE_TEXT */
-	const char *usual;     /* its default, as one would type it */
+	const char *usual;     /* its default, as a user would type it */
 };
 
 /* What a query without rows looks at to say why: rows of a table, as after FROM. */
@@ -72,7 +72,7 @@ struct queries {
 ow_status queries_open(struct queries *q, struct mem *mem, const struct ow_list *dirs,
 		       struct ow_error *err);
 void queries_close(struct queries *q);
-/* NULL when there is none. */
+/* The query of that name; NULL when there is none. */
 const struct query *queries_find(const struct queries *q, const char *name);
 
 /* query_text.c: the header and the forms of one file. */

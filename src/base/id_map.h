@@ -14,7 +14,7 @@ struct id_map {
 };
 
 void id_map_init(struct id_map *map, struct mem *mem);
-/* Empties it; it can be used again. */
+/* Empties the map; it can be used again. */
 void id_map_release(struct id_map *map);
 /* Makes room for keys below `count`. */
 bool id_map_reserve(struct id_map *map, size_t count) OW_MUST_CHECK;

@@ -31,7 +31,7 @@ struct pseudonyms {
 
 /* Draws a key. Paired with pseudonyms_release, also after a failure. */
 ow_status pseudonyms_init(struct pseudonyms *p, struct mem *mem, struct ow_error *err);
-/* Before the first word: takes the key that all tables of this process share that call it, for profiles that are compared. */
+/* Uses the key that all such tables of this process share, so that profiles can be compared. Call it before the first word. */
 ow_status pseudonyms_share(struct pseudonyms *p, struct ow_error *err);
 void pseudonyms_release(struct pseudonyms *p);
 

@@ -363,7 +363,7 @@ static bool store_value(struct args *args, const struct option *option, const ch
 
 /* One option as it was typed. */
 struct typed {
-	size_t words;	  /* that are not options, before it */
+	size_t words;	  /* words before it that are not options */
 	const char *word; /* --max-depth=3 */
 	struct str name;
 	const char *value; /* or NULL */

@@ -435,7 +435,7 @@ bool option_parse_word(struct options *options, struct arena *arena, struct str 
 	return true;
 }
 
-/* As sscanf("%lld%c") reads it: blanks and a sign before, nothing behind. */
+/* Accepts what sscanf("%lld%c") accepts: blanks and a sign before the number, nothing after it. */
 static bool flag_int(struct str value, int64_t *number)
 {
 	while (value.len && (value.ptr[0] == ' ' || (value.ptr[0] >= '\t' && value.ptr[0] <= '\r')))

@@ -26,7 +26,7 @@ struct diff_row {
 	enum phase_class class;
 	int32_t rank;
 	struct str op, line; /* of the base side, if it has it; "a + b" of ops that were fused */
-	struct str own_op;   /* before it was joined with others */
+	struct str own_op;   /* its name before it was joined with others */
 	struct str file;     /* of the line, whole; in the new runs, if they have it */
 	int32_t line_number; /* in that file; 0: unknown */
 	struct str shapes[2], types[2]; /* of the operator's arguments on a side */
@@ -41,7 +41,7 @@ struct diff_row {
 	const char *matched_by; /* NULL: the other side does not have it */
 	enum diff_change change;
 	enum diff_change parts_by; /* how it got its first part from the order: split, fused */
-	uint32_t merged;	   /* 1 + the row that this one became part of; 0 = none */
+	uint32_t merged;	   /* 1 + the row that includes this one; 0 = none */
 	double q;		   /* false discovery rate; NaN when unknown */
 };
 

@@ -207,7 +207,7 @@ static uint64_t key_hash(const struct cell_key *k)
 			    map_hash_u64(map_hash_u64(k->outer, k->frame), (uint64_t)k->rank + 1));
 }
 
-/* Where the arguments of an event are: at the operator around it, or around the call that started it. */
+/* The event that has the shapes: the operator around the event, or around the call that launched it. */
 static uint32_t shape_event(const struct reader *r, uint32_t event)
 {
 	bool device = track_work(r->m, r->m->event.track[event]) == WORK_DEVICE;

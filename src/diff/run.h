@@ -29,9 +29,10 @@ struct diff_cell {
 
 /* A frame of the call stacks of a profile of samples. */
 struct diff_frame {
-	uint32_t parent; /* its caller: 1 + number of that frame, which comes before it; 0 = none */
-	struct str name; /* of the function */
-	int64_t ns, self; /* with what it calls, and without */
+	uint32_t
+		parent; /* the calling frame: 1 + its number, which is smaller than this frame's; 0 = none */
+	struct str name;  /* of the function */
+	int64_t ns, self; /* with and without the functions that it calls */
 };
 
 struct diff_run {

@@ -182,7 +182,7 @@ static void choose_some(struct shuffle *s)
 		}
 		count_one(s, sum);
 	}
-	/* the way that was measured is one of them */
+	/* the measured grouping is one of the permutations */
 	s->far++;
 	s->all++;
 }

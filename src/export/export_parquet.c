@@ -12,7 +12,7 @@
 
 struct parquet {
 	struct sql *sql;
-	struct export_table *table; /* the one that is being written */
+	struct export_table *table; /* the table that is being written */
 };
 
 static bool on_progress(void *arg)

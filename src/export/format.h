@@ -62,7 +62,7 @@ struct export_format {
 	ow_status (*begin)(struct export_table *table, struct ow_error *err);
 	ow_status (*block)(struct export_table *table, struct ow_error *err);
 	ow_status (*end)(struct export_table *table, struct ow_error *err);
-	/* After prepare, whatever came of it; may be NULL. */
+	/* Called after prepare, also when that failed; may be NULL. */
 	void (*release)(struct export_table *table);
 	/* Instead of all these: the whole table, which is not prepared, at table->staged; it also counts rows. */
 	ow_status (*write)(struct export_table *table, struct ow_error *err);
@@ -92,7 +92,7 @@ struct place {
 	const char *created; /* the outermost folder that was made for it, or NULL */
 	char *staging;	     /* where everything is written first; NULL: not made yet */
 	int lock;	     /* on the staging folder: others see that it is in use; or -1 */
-	uint32_t replaced;   /* how many old ones are in it */
+	uint32_t replaced;   /* how many old files it replaces */
 };
 /* Makes the folder, and one inside to write in. */
 ow_status place_open(struct place *place, struct mem *mem, const char *dir, struct ow_error *err);

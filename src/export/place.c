@@ -122,7 +122,7 @@ ow_status place_name_unknown(const char *path, const char *name, const char *wan
 #define STAGING ".opwatch-export-"
 #define STAGING_AGE_S 60 /* the process of that number may be another one by then */
 
-/* Whether files of the user were moved there, which then exist nowhere else. */
+/* Whether the folder has files of the user that were moved there and exist nowhere else. */
 static bool holds_files(const char *path)
 {
 	DIR *dir = opendir(path);

@@ -157,7 +157,7 @@ static void ask_daemon(struct fleet *f)
 	jobs_release(&jobs);
 }
 
-/* Whose processes they are, and what they use. */
+/* Sets the user and the resource use of the job's processes. */
 static void read_use(struct fleet *f, const struct ow_job *job, struct rollup *r)
 {
 	r->user = "";

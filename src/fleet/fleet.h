@@ -21,7 +21,7 @@ struct fleet_options {
 	const char *hook_token; /* may be NULL */
 	const char *program;	/* a program for anomalies; NULL: none */
 	const char *listen;	/* HOST:PORT: answer questions about jobs there; NULL: nowhere */
-	const char *token;	/* that such questions must have */
+	const char *token;	/* the token that such requests must have */
 	int64_t every_ns;	/* how often roll-ups are sent */
 	ow_line_fn message;
 	void *message_arg;

@@ -29,7 +29,7 @@ enum outbox_result web_hook_send(void *hook, uint32_t kind, struct str text,
 
 struct command_hook {
 	const char *program; /* a path, or a name that is looked for in PATH */
-	int64_t limit_ns;    /* it is ended after that */
+	int64_t limit_ns;    /* the program is killed after this time */
 };
 /* Fails when there is no such program. */
 ow_status command_hook_check(const char *program, struct ow_error *err);

@@ -262,7 +262,7 @@ static bool find_culprits(struct answer *a, bool *late)
 	return true;
 }
 
-/* Of those that have not entered and those that have not started, the former are the cause. */
+/* If some ranks have not entered and others have not started, the former are the cause. */
 static void prefer_not_entered(struct answer *a, bool *late)
 {
 	size_t kept = 0;
@@ -481,7 +481,7 @@ static bool conclude(struct answer *a)
 	return true;
 }
 
-/* Ranks that are known, and those that lie between them. */
+/* Whether the answer has a row for the rank: known ranks, and unknown ones between them. */
 static bool has_row(const struct answer *a, int32_t rank)
 {
 	const struct wait_rank *r = &a->w->ranks[rank];

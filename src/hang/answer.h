@@ -26,7 +26,7 @@ struct answer {
 	bool certain;
 	int32_t *ranks; /* to blame */
 	size_t rank_count, rank_cap;
-	ssize_t meeting; /* that it is about; -1: none */
+	ssize_t meeting; /* the meeting that the answer is about; -1: none */
 	struct str collective;
 	int64_t sequence;
 	struct buf sentence, why;
@@ -35,7 +35,7 @@ struct answer {
 
 /* Adds a rank to those to blame, once; false without memory. */
 bool answer_blame(struct answer *a, int32_t rank);
-/* What the rank was doing, by a dump of its stacks; empty when there is none. */
+/* What the rank was doing, according to a dump of its stacks; empty without a dump. */
 struct str answer_stack(const struct answer *a, int32_t rank);
 /* The last of its operations; NULL without any. */
 const struct hang_op *answer_last_op(const struct answer *a, int32_t rank);

@@ -5,7 +5,7 @@
 #include "hang/answer.h"
 
 struct stack_view {
-	struct str call; /* the collective that it is in; empty: none */
+	struct str call; /* the collective that the process is in; empty: none */
 	bool waits;	 /* for a device, or in backward */
 };
 

@@ -105,7 +105,7 @@ bool words_place(struct buf *to, struct str stack)
 	return true;
 }
 
-/* What the rank was doing, by a dump of its stacks; empty when there is none. */
+/* What the rank was doing, according to a dump of its stacks; empty without a dump. */
 struct str answer_stack(const struct answer *a, int32_t rank)
 {
 	uint32_t about = a->w->ranks[rank].about;

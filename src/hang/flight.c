@@ -59,7 +59,7 @@ struct flight {
 	int64_t rank, world, comm_rank, comm_size, comm_rank_of_world, comm_world;
 	bool any; /* a key of a dump was seen */
 	bool torn;
-	uint64_t odd; /* entries that are not what they should be */
+	uint64_t odd; /* malformed entries */
 	const char *damage;
 	uint64_t damage_at;
 };

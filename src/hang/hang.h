@@ -31,8 +31,8 @@ enum hang_state { HANG_SCHEDULED, HANG_STARTED, HANG_COMPLETED };
 
 /* Why a rank has the number that it has; what comes first is surer. */
 enum rank_source {
-	RANK_GIVEN,  /* the file says it */
-	RANK_MEMBER, /* the only one that is in all groups that it used, or that its messages name */
+	RANK_GIVEN, /* the file says it */
+	RANK_MEMBER, /* the only rank that is a member of all groups that the process used, or that its messages name */
 	RANK_GROUPS,   /* the only one that is in all groups that the dump lists */
 	RANK_COMMAND,  /* of the command line of the process */
 	RANK_FILE_NAME /* nothing in the file says it */
@@ -73,9 +73,9 @@ struct hang_process {
 	int32_t rank;
 	enum rank_source rank_from;
 	struct str file;
-	bool has_ops; /* its collectives are known: what it has not entered it has not entered */
-	bool only_active;   /* of these, those that are not complete */
-	bool torn;	    /* the dump ends early: what is not there is not known */
+	bool has_ops;	  /* its collectives are known, so one that is not listed was not entered */
+	bool only_active; /* only collectives that are not complete are listed */
+	bool torn;	  /* the dump ends early: what is not there is not known */
 	bool starts_known;  /* "scheduled" means not started; else starts were not recorded */
 	bool ended;	    /* the process is not there any more */
 	bool left_out;	    /* of another job, or an older dump of the same rank */
@@ -168,9 +168,9 @@ int32_t hang_rank_in(struct str command);
 /* The last number in a file's name, or HANG_NO_RANK. */
 int32_t hang_rank_of_file(struct str file);
 
-/* Whether a function is one that enters a collective or waits for one. */
+/* Whether a function enters a collective or waits for one. */
 bool hang_is_collective_call(struct str function, struct str file);
-/* Whether it waits for a device or for others without a sign of it: backward, synchronize. */
+/* Whether a function waits for a device or for other ranks although its name does not say so: backward, synchronize. */
 bool hang_is_waiting_call(struct str function, struct str file);
 
 /* ---- formats; each says whether the file is one of its own, by its first bytes ---- */

@@ -43,7 +43,7 @@ struct log {
 
 /* ---- pieces of lines ---- */
 
-/* What stands behind `word`; ptr NULL when the line does not have it. */
+/* The text after `word`; ptr is NULL when the line does not contain it. */
 static struct str after(struct str line, const char *word)
 {
 	size_t at = str_find(line, str_from(word));

@@ -16,7 +16,7 @@ enum { NO_COLLECTIVE, ENTERS, COMPLETES };
 /* The evidence of one rank. */
 struct rank_view {
 	int64_t pid;		   /* of the process that calls collectives; MODEL_NO_ID */
-	track_id main;		   /* its main thread, if there are samples of it */
+	track_id main;		   /* its main thread, if it has samples */
 	int64_t first_ns, last_ns; /* of its events and samples */
 	int64_t sampled_ns;	   /* of the last sample */
 	stack_id stack;

@@ -8,7 +8,7 @@
 #include "hang/hang.h"
 
 enum missing_kind {
-	NOT_ENTERED, /* its dump shows that it did not come */
+	NOT_ENTERED, /* its dump shows that it did not enter */
 	NOT_STARTED, /* it has scheduled it, but its device has not begun */
 	NO_DUMP,     /* nothing is known of it */
 	UNKNOWN	     /* its dump does not reach so far */

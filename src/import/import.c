@@ -115,7 +115,7 @@ void import_discard(struct prepared *prepared)
 	prepared->in = NULL;
 }
 
-/* What no importer would take is not unpacked to disk, unless the caller says what it is. */
+/* Files that no importer would accept are not unpacked to disk, unless the caller names the format. */
 static ow_status unpack(struct input *in, const struct importer *importer,
 			struct unpack_result *unpacked, struct ow_error *err)
 {

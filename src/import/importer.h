@@ -130,7 +130,7 @@ ow_status import_input(struct builder *b, struct input *in, const struct importe
 		       const struct import_options *options, struct import_ctx *out,
 		       struct ow_error *err);
 
-/* After the last input, before the freeze: what needs all of them (float operations from shapes). */
+/* Computes what needs all inputs (float operations from shapes). Call it after the last input and before the freeze. */
 ow_status import_finish(struct builder *b, const struct import_options *options,
 			struct ow_error *err);
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define REPLACED "\xef\xbf\xbd" /* U+FFFD, what decoders put where bytes are not text */
-#define FEW 3			/* that many may be in any file */
+#define FEW 3			/* any file may contain this many by chance */
 #define MANY 64
 
 static struct str digits(struct str *s)

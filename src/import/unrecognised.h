@@ -24,7 +24,7 @@ bool unrecognised_is_part(const char *name);
  * By its first bytes, or by its name; NULL when that is not known. */
 const char *unreadable_content(struct str head);
 const char *unreadable_name(const char *name);
-/* What an archive is that has a file of this name. */
+/* Says what an archive is that has a member of this name. */
 const char *unreadable_member(const char *name);
 
 #endif

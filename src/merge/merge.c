@@ -400,7 +400,7 @@ static ow_status write_events(struct merge *m)
 	return run_pass(m, write_pass);
 }
 
-/* What stands behind the events may show that they had to be written otherwise: then all is done again. */
+/* Members after the events may require other text in the events; then everything is written again. */
 static ow_status write_trace(struct merge *m)
 {
 	OW_TRY(write_events(m));

@@ -65,7 +65,7 @@ struct faults {
 	bool truncated;
 };
 
-/* What the members of a file say that matters for its events. They may stand behind these. */
+/* Members of a file that affect its events. They may come after the events. */
 struct facts {
 	int64_t base_ns, rank;
 	bool has_base;

@@ -156,7 +156,7 @@ static void note_end(struct worker *w)
 	file->doc.in_object = false;
 }
 
-/* In turn, for a part that is right. */
+/* Commits a part whose guess was right, in the order of the file. */
 static void settle_part(struct worker *w)
 {
 	struct merge_file *file = w->file;
@@ -188,7 +188,7 @@ static void settle_part(struct worker *w)
 		worker_fail(w, status);
 }
 
-/* In turn: the part as it was read, or again, until its end. */
+/* Finishes the parts in order: as they were read, or by reading them again up to `to`. */
 static void settle(struct worker *w, uint64_t to)
 {
 	struct merge_file *file = w->file;

@@ -10,7 +10,7 @@
 
 #define REDACT_DEPTH 256
 
-/* What becomes of texts: of the values of a key, and of all that is inside them. */
+/* How texts are redacted: the values of a key and everything inside them. */
 enum redact_rule {
 	RULE_HIDE, /* replaced as a whole, or as a path */
 	RULE_NAME, /* names of frameworks stay */

@@ -288,7 +288,7 @@ ow_status outline_sample(struct merge *m)
 
 #define UNPACK_MEMORY ((size_t)1 << 20) /* larger content goes to a file */
 #define HELD_MAX ((size_t)64 << 20)	/* and small content, too, beyond this sum */
-#define OPEN_INPUTS 64			/* of these keep a descriptor; others share one */
+#define OPEN_INPUTS 64 /* this many inputs keep a descriptor; the others share one */
 
 /* One path of the command line, opened. */
 struct source {
@@ -310,7 +310,7 @@ struct opening {
 	atomic_size_t next;
 };
 
-/* Whether this may become a trace; the rest of it is not known yet. */
+/* Whether a file with this head may be a trace; the rest of the file is not known yet. */
 static ow_status judge(const char *name, struct str head, struct ow_error *err)
 {
 	size_t at = str_starts(head, str_from("\xef\xbb\xbf")) ? 3 : 0;

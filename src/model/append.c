@@ -97,7 +97,7 @@ static void copy_values(const struct append *a, const struct column_info *column
 			new[i] = translate(a, table, old[i]);
 }
 
-/* All rows but nil, behind those that are there. */
+/* Appends all rows but nil to the existing rows. */
 static ow_status copy_rows(struct append *a, int table)
 {
 	const struct table_info *info = &model_tables[table];
@@ -128,7 +128,7 @@ static ow_status copy_rows(struct append *a, int table)
 	return OW_OK;
 }
 
-/* One row into a row that is there. */
+/* Copies one row over an existing row. */
 static ow_status copy_row(struct append *a, int table, uint32_t old, uint32_t new)
 {
 	const struct table_info *info = &model_tables[table];
@@ -283,7 +283,7 @@ static ow_status add_code(struct append *a)
 
 /* ---- ops ---- */
 
-/* What the op that is there does not know yet. */
+/* Sets the fields that the existing op does not have yet. */
 static void merge_op(struct append *a, uint32_t old, uint32_t new)
 {
 	const struct op_table *from = &a->from->op;

@@ -132,7 +132,7 @@ static ow_status make_traces(struct model *m, struct ow_error *err)
 
 static const struct {
 	ow_status (*make)(struct model *m, struct ow_error *err);
-	bool keeps_failure; /* half of it may be there: it is not tried again */
+	bool keeps_failure; /* a failure may leave it half done, so it is not tried again */
 } parts[DEFERRED_COUNT] = {
 	[DEFERRED_rows] = { make_rows, false },
 	[DEFERRED_stacks] = { make_stacks, true },

@@ -136,7 +136,7 @@ static bool is_one_to_one(const uint32_t *key, uint32_t count, uint32_t rows)
 	return true;
 }
 
-/* After op_step moved, rows that name its rows follow. */
+/* Updates references to rows of op_step after these were sorted. */
 static ow_status renumber(struct builder *b, uint32_t *ref, uint32_t count, const uint32_t *order,
 			  uint32_t rows)
 {

@@ -208,7 +208,7 @@ op_id model_find_op(const struct model *m, struct str name)
 	return (op_id){ id_map_find(&m->op_by_name, id.v) };
 }
 
-/* Whether a step has the number; keeps it in `found` unless that is a better one. */
+/* Whether the step has this number; sets *found unless it already has a better one. */
 static bool is_step(const struct model *m, uint32_t step, int64_t number, step_id *found)
 {
 	if (m->step.number[step] != number)

@@ -266,7 +266,7 @@ struct model {
 
 	struct input **inputs; /* kept open for args and records; index = source id */
 	size_t input_cap;
-	struct trace_listing *listings; /* likewise, of those that have one */
+	struct trace_listing *listings; /* likewise per source, for sources that have a listing */
 	size_t listing_cap;
 	struct args_reader *args_readers; /* likewise */
 	size_t args_reader_cap;
@@ -328,7 +328,7 @@ static inline uint32_t listing_size(uint64_t element)
 
 /* The listing of a source, made on the first call; NULL without memory. */
 struct trace_listing *model_make_listing(struct model *m, source_id source);
-/* NULL when it has none. */
+/* The listing of a source; NULL when it has none. */
 static inline const struct trace_listing *model_listing(const struct model *m, uint32_t source)
 {
 	return source < m->listing_cap ? &m->listings[source] : NULL;

@@ -289,7 +289,7 @@ struct nesting {
 	uint64_t *overlaps; /* per source */
 };
 
-/* What one thread works with. */
+/* State of one worker thread. */
 struct nester {
 	struct nesting *n;
 	struct model *m;
@@ -438,7 +438,7 @@ static void mark_overlap(struct nester *w, uint32_t row)
 	w->m->event.flags[row] |= EVENT_OVERLAPS;
 }
 
-/* For tracks with overlaps: the innermost slice that contains this one, on any lane, is its parent. */
+/* For tracks with overlapping slices: the parent is the innermost slice that contains this one, on any lane. */
 static bool push_overlapping(struct nester *w, uint32_t row, int64_t ts, int64_t end)
 {
 	struct lane *parent = NULL, *empty = NULL;

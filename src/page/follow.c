@@ -11,9 +11,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define LOOK_NS 500000000      /* between two looks at the files */
-#define IDLE_SHARE 3	       /* reading takes at most a quarter of the time */
-#define SWAP_WAIT_NS 200000000 /* for handlers that run; then it is tried again */
+#define LOOK_NS 500000000 /* between two looks at the files */
+#define IDLE_SHARE 3	  /* reading takes at most a quarter of the time */
+#define SWAP_WAIT_NS                                                                               \
+	200000000 /* how long a swap waits for running handlers before it is tried again */
 
 static struct page_mark mark_of(const char *path)
 {
@@ -124,7 +125,7 @@ static ow_status read_again(struct ow_ui *ui, struct ow_error *err)
 	return status;
 }
 
-/* Whether something is to be read again; says what changed in files that are not. */
+/* Whether something has to be read again. Reports changes of files that are not read again. */
 static bool look(struct ow_ui *ui)
 {
 	if (ui->job || atomic_exchange(&ui->again, false))

@@ -19,8 +19,8 @@
 
 struct gap {
 	int64_t from, to;	/* absolute */
-	uint32_t before, after; /* events around it; 0 = none */
-	uint32_t launch;	/* of the one after it; 0 = not known */
+	uint32_t before, after; /* neighbouring events; 0 = none */
+	uint32_t launch;	/* launch of the event after the gap; 0 = not known */
 };
 
 struct doing {

@@ -114,7 +114,7 @@ static bool is_open(const struct graph *g, struct str scope)
 	return false;
 }
 
-/* What of the name is drawn: up to the first scope that is not open. */
+/* The drawn part of a name: up to the first scope that is not open. */
 static struct str visible_part(const struct graph *g, struct str name)
 {
 	for (size_t i = 1; i < name.len; i++)

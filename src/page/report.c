@@ -105,7 +105,7 @@ static void add_json(struct buf *to, struct str json)
 
 typedef void handler(void *ui, const struct server_request *request, struct server_reply *reply);
 
-/* What the pages of a report ask for, as they spell it. */
+/* The addresses that the pages of a report request, letter by letter. */
 static const struct {
 	const char *key;
 	handler *handle;
@@ -206,7 +206,7 @@ struct chosen {
 	bool *has_row;
 	uint64_t merged;   /* cells of this level that stand for several items */
 	uint32_t left_out; /* rows */
-	uint32_t level;	   /* the finest one that is complete */
+	uint32_t level;	   /* the finest level that is complete */
 };
 
 static bool fits(const struct report *r, const struct chosen *c)

@@ -12,7 +12,7 @@
 
 #define CLAIM_BEAT_MS 5000   /* between signs of life */
 #define CLAIM_LOST_MS 120000 /* after which one does not go on without looking */
-#define CLAIM_EXPIRES_S 180  /* after which others take over */
+#define CLAIM_EXPIRES_S 180  /* after this time others may take over the claim */
 #define CLAIM_CHECKS 5	     /* at others who came at the same moment */
 
 enum claim_state { CLAIM_ASKED, CLAIM_HELD, CLAIM_ENDED };
@@ -41,7 +41,7 @@ void claim_end(struct claim *claim, bool done);
 /* Older pushes of the run whose rows are of no use any more, `published` not among them; at most `cap`. */
 ow_status claim_abandoned(struct claim *claim, uint64_t published, uint64_t *pushes, size_t cap,
 			  size_t *count, struct ow_error *err);
-/* Their claims go after their rows. */
+/* Removes the claims of other pushes. Call it after their rows are removed. */
 ow_status claim_forget(struct claim *claim, uint64_t push, struct ow_error *err);
 
 /* The published version of the run; push is 0 when there is none. */

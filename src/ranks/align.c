@@ -73,7 +73,7 @@ static void move_others(const struct aligning *a)
 	}
 }
 
-/* Steps span their markers, or else their events. */
+/* Sets the times of steps to those of their markers, or else of their events. */
 static ow_status span_steps(const struct aligning *a, struct ow_error *err)
 {
 	struct model *m = a->m;

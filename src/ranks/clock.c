@@ -447,7 +447,7 @@ static ow_status make_pieces(struct clocks *c, uint32_t n)
 	return OW_OK;
 }
 
-/* Parents come before their children. */
+/* Parents are done before their children. */
 static ow_status make_all_pieces(struct clocks *c)
 {
 	bool *done = ARENA_ARRAY(&c->arena, bool, c->node_count + 1);

@@ -24,7 +24,7 @@ enum pair_direction {
 struct clock_pair {
 	int64_t a_start, a_end, b_start, b_end;
 	uint8_t direction;
-	bool rejected; /* set: it contradicts the others */
+	bool rejected; /* set when the pair contradicts the others */
 	uint8_t piece; /* set: which piece it is of */
 };
 

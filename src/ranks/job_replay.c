@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #define QUEUE_NS                                                                                   \
-	100000 /* a collective that starts so soon after the one before may have waited for it */
+	100000 /* a collective that starts this soon after the previous one may have waited for it */
 #define REPLAY_ROUNDS 3
 #define MEANS_MOST 32 /* names of collectives */
 #define OPEN_MOST 64  /* collectives that own work waits for at once */
@@ -26,17 +26,17 @@ struct item {
 	int64_t work_ns, at_ns; /* at_ns: its time in the recording, for the order */
 	int64_t peers_ns;	/* median of the peers' work since their item before */
 	uint32_t call;
-	uint8_t type, label; /* of the work before it */
+	uint8_t type, label; /* of the work before the call */
 };
 
 /* A collective of one worker in one step. */
 struct call {
 	uint32_t worker, collective;
-	uint32_t meet;		/* local meeting + 1; 0 = none: it takes as long as recorded */
-	uint32_t before;	/* the call that it queued behind + 1 */
-	int64_t post_ns;	/* worker's time */
-	int64_t lag_ns;		/* from what it waits for on its own side to its start */
-	int64_t transfer_ns;	/* from the last arrival to its end */
+	uint32_t meet;	     /* local meeting + 1; 0 = none: it takes as long as recorded */
+	uint32_t before;     /* 1 + the call that this call queued behind */
+	int64_t post_ns;     /* worker's time */
+	int64_t lag_ns;	     /* from the end of its predecessor on the same worker to its start */
+	int64_t transfer_ns; /* from the last arrival to its end */
 	int64_t like_others_ns; /* the same, with its group like groups like it */
 	int64_t even_ns;	/* the mean of those of its name, in a file with many workers */
 	uint8_t kind;
@@ -77,7 +77,7 @@ struct job_replay {
 	double *now;	   /* per worker */
 	size_t *at;	   /* per worker: the next item */
 	int64_t *work;	   /* per worker: own work done */
-	uint32_t *pending; /* calls that are posted and queue behind others */
+	uint32_t *pending; /* calls that are posted and wait behind others */
 	uint32_t *meet_of; /* per meeting: local number + 1 */
 	uint64_t labels[LABELS];
 	unsigned label_count;
@@ -298,7 +298,7 @@ static int by_time(const void *a, const void *b)
 
 	if (x->at_ns != y->at_ns)
 		return x->at_ns < y->at_ns ? -1 : 1;
-	if (x->type != y->type) /* what ends here before what begins here */
+	if (x->type != y->type) /* an end sorts before a begin at the same time */
 		return x->type == ITEM_MARK || (x->type == ITEM_WAIT && y->type == ITEM_POST) ? -1
 											      : 1;
 	return (x->call > y->call) - (x->call < y->call);
@@ -704,7 +704,7 @@ static void settle_pending(struct job_replay *r, struct step_program *p, size_t 
 	*pending = kept;
 }
 
-/* What a worker's own work is multiplied with, and whether it is that of its peers. */
+/* Factors for a worker's own work, and whether its work is replaced by that of its peers. */
 struct scaling {
 	const double *by; /* per label; NULL = 1 */
 	bool like_peers;

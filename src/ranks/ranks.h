@@ -209,7 +209,7 @@ struct size_speed {
 	double bus_rate; /* bytes per ns */
 };
 
-/* What a group is called: its name, its description, its ranks. */
+/* The parts of a group's name: name, description, ranks. */
 struct group_name {
 	uint64_t hash; /* struct collective.group */
 	struct str name;
@@ -217,7 +217,7 @@ struct group_name {
 
 /* A group that moves data more slowly than groups like it: a collective of one size. */
 struct slow_link {
-	uint32_t meeting; /* one of them, for its members */
+	uint32_t meeting; /* any meeting of the group, for its members */
 	uint8_t kind;
 	int64_t bytes; /* -1 = unknown */
 	size_t alike;  /* groups that it was compared with */
@@ -240,7 +240,7 @@ struct ranks_job {
 	int64_t world;	   /* -1 = unknown */
 	bool mixed_jobs;
 	char mixed_why[256];
-	uint32_t *copies; /* workers that are copies of others */
+	uint32_t *copies; /* workers whose recording is a copy of another's */
 	size_t copy_count, copy_cap;
 	uint32_t *others; /* workers of another run or job */
 	size_t other_count, other_cap;

@@ -290,7 +290,7 @@ static void name_group(struct ranks_job *job, uint64_t hash, struct str name,
 		(void)vec_push(job->mem, job->groups, job->group_count, job->group_cap, group);
 }
 
-/* What the arguments of a collective say; those of its kernel come first. */
+/* Reads the arguments of a collective. Arguments of its kernel were read before and take precedence. */
 static void take_args(struct ranks_job *job, struct worker *w, struct collective *c,
 		      struct str args)
 {
@@ -773,7 +773,7 @@ static void number_collectives(struct worker *w)
 	}
 }
 
-/* Whether a step shares time with the one before or after it. */
+/* Whether a step overlaps the step before or after it. */
 static bool shares_time(const struct worker *w, size_t step)
 {
 	const struct worker_step *s = &w->steps[step];

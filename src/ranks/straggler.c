@@ -32,7 +32,8 @@ double judge_middle_excess(struct judge *j, size_t worker, double *noise)
 	return middle;
 }
 
-/* Of two workers that are only compared with each other, one is above the other by as much as that is below: they count once. */
+/* If two workers are only compared with each other, one is above the median by as much as the other is below it, so the pair
+ * counts once. */
 static bool is_counted(const struct judge *j, size_t worker, size_t *peers)
 {
 	size_t first = worker;
@@ -209,10 +210,8 @@ static double replay_items(const struct judge *j)
 	return items;
 }
 
-/*
- * Of several workers that are slow at the same time, none gains the job anything alone: the others still hold it up. Such a worker counts if the
- * step is longer with it than without it, all the others being like their peers.
- */
+/* When several workers are slow at the same time, speeding up one alone gains nothing, because the others still hold up the job.
+ * Such a worker counts if it makes the step longer when all others are as fast as their peers. */
 static void weigh_together(struct judge *j)
 {
 	struct ranks_job *job = j->job;

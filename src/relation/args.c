@@ -146,7 +146,7 @@ static ow_status join(struct str *text, struct str more, struct arena *arena, st
 	return OW_OK;
 }
 
-/* Appends the arguments that many events share, after their own. */
+/* Appends arguments that many events share, after the events' own arguments. */
 static ow_status add_shared(const struct model *m, const uint32_t *rows, uint32_t n,
 			    struct place *places, struct str *texts, struct arena *arena,
 			    struct ow_error *err)

@@ -129,7 +129,7 @@ struct flatten {
 	struct build *b;
 	uint32_t stack[DEEPEST];
 	int64_t ends[DEEPEST];
-	uint32_t depth, inputs; /* open events; those of them that wait for input */
+	uint32_t depth, inputs; /* open events; how many of them wait for input */
 	int64_t at;		/* up to here there are nodes */
 	const int64_t *cuts;	/* begins and ends of steps: nodes do not go across */
 	uint32_t cut_count, cut;
@@ -206,7 +206,7 @@ static void end_before(struct flatten *f, int64_t start, int64_t end)
 	}
 }
 
-/* Events that reach beyond the one around them are cut at its end. */
+/* Cuts an event at the end of the event that contains it. */
 static bool open_event(struct flatten *f, uint32_t event)
 {
 	const struct model *m = f->b->g->m;
@@ -340,7 +340,7 @@ static bool is_too_late(const struct build *b, const struct graph_step *s)
 	       b->g->m->step.number[s->step.v] > b->until;
 }
 
-/* Per source the steps from its first to its last steady one; the last of them when there are many events. */
+/* Chooses per source the steps from the first to the last steady one; with very many events only the last of them. */
 static ow_status choose_parts(struct build *b)
 {
 	struct graph *g = b->g;

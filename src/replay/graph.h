@@ -47,7 +47,8 @@ enum node_flags {
 		1 << 6, /* the transfer of a collective, after the node of the rank's arrival */
 };
 
-#define GRAPH_ROUNDING_NS 1000 /* times are rounded to this: so much overlap is none */
+#define GRAPH_ROUNDING_NS                                                                          \
+	1000 /* times are rounded to this unit: an overlap of less does not count */
 
 enum edge_kind { EDGE_LAUNCH, EDGE_WAIT, EDGE_STREAM, EDGE_THREAD, EDGE_LOADER, EDGE_RANKS };
 
@@ -77,7 +78,7 @@ struct graph_step {
 	uint32_t
 		begin_after; /* the node whose end is the begin of the marker; UINT32_MAX: begin_ns */
 	uint32_t end_first, end_count; /* nodes in ends: the step ends with the last of them … */
-	int64_t rest_ns; /* … and so much later: what no node explains stays as it was */
+	int64_t rest_ns; /* … and this much later; time that no node explains is kept */
 	bool marked;	 /* the source has a marker; else the step is all of the recording */
 	bool steady;	 /* medians use it */
 	bool used;	 /* it is in the graph */
@@ -211,6 +212,6 @@ ow_status graph_add_edges(struct build *b);
 ow_status graph_add_steps(struct build *b);
 ow_status graph_order(struct build *b);
 ow_status build_edge(struct build *b, struct edge edge);
-int64_t median_of(int64_t *values, uint32_t count); /* sorts them; 0 of none */
+int64_t median_of(int64_t *values, uint32_t count); /* Sorts the values; 0 when there are none. */
 
 #endif

@@ -19,7 +19,7 @@
 #define CALL_NS 50000 /* a synchronising call itself takes no longer; the rest needs a cause */
 #define FREE_TAIL_NS                                                                               \
 	50000		/* a release of memory that ends so soon after device work waited for it */
-#define STREAMS_MOST 64 /* that one synchronisation waits for */
+#define STREAMS_MOST 64 /* streams that one synchronisation can wait for */
 
 ow_status build_edge(struct build *b, struct edge edge)
 {
@@ -647,7 +647,7 @@ static ow_status finish_copies(struct build *b)
 
 		if (!(g->flags[i] & NODE_BLOCKS) || !is_followed(b, call))
 			continue;
-		/* Before the copy the call prepares it; behind other work it waits instead. */
+		/* With nothing queued before the copy the call prepares it; otherwise the call waits. */
 		g->weight_ns[call] =
 			MIN(g->weight_ns[call], MAX(g->start_ns[i] - g->start_ns[call], 0));
 		if (is_queued(b, i, g->start_ns[call]))

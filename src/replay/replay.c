@@ -31,7 +31,7 @@ static int64_t edge_time(const struct replay *r, const struct edge *e)
 	return lag ? span_add(from, e->lag_ns) : from;
 }
 
-/* When the node before it on its chain lets it begin; INT64_MIN when it does not wait for it. */
+/* The earliest begin that the node's predecessor on its chain allows; INT64_MIN when the node does not wait for it. */
 static int64_t chain_time(const struct replay *r, uint32_t node, bool first)
 {
 	const struct graph *g = r->g;
@@ -438,7 +438,8 @@ static uint32_t borrow_durations(const struct graph *g, struct range to, struct 
 	while (i < to.end && k < from.end) {
 		uint32_t x = i, y = k;
 
-		if (!find_pair(g, to, from, &x, &y)) { /* too different here: keep what it had */
+		if (!find_pair(g, to, from, &x,
+			       &y)) { /* the two chains differ too much here: keep the weights */
 			i++;
 			k++;
 			continue;

@@ -26,7 +26,7 @@ struct server_request {
 	const char *path;
 	struct str body; /* of a POST; empty otherwise */
 	void *connection;
-	/* Of a request that did not come from a connection: its parameters, for handlers that are called directly. */
+	/* Parameters of a request that did not come from a connection, for handlers that are called directly. */
 	const struct server_param *params;
 	size_t param_count;
 };

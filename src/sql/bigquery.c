@@ -470,8 +470,8 @@ static bool is_created(const struct rewrite *r, struct str name)
 	return false;
 }
 
-/* Where the table before UNNEST begins: FROM `p.d.t` AS t, or CROSS JOIN after it. Sets its name. Count when the list
- * that is unnested is of plain SQL: of a subquery, or of a table that the session or the statement made. */
+/* Position of the table before UNNEST (FROM `p.d.t` AS t, or CROSS JOIN after it); sets its name. Returns the count of tokens when
+ * the list comes from plain SQL: a subquery, or a table that the session or the statement made. */
 static size_t find_table(const struct rewrite *r, const struct unnest *u, struct str *name)
 {
 	size_t i = before(r, u->at), first, next;

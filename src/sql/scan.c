@@ -155,7 +155,7 @@ static void bind(duckdb_bind_info info)
 
 /* ---- init: which columns, how many pieces ---- */
 
-/* What the threads of one scan share. */
+/* Shared by the threads of one scan. */
 struct scan {
 	struct mem *mem;
 	atomic_uint_fast64_t next; /* piece */

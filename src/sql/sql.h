@@ -59,7 +59,7 @@ struct sql_param {
 /* Sets the values of the parameters; the caller keeps them until the script is freed. A statement with a parameter
  * that is not among them is refused. */
 void sql_bind(struct sql_script *script, const struct sql_param *params, size_t count);
-/* After the last statement: the first value that none of them used, or NULL. */
+/* The first parameter that no statement used, or NULL. Call it after the last statement. */
 const char *sql_unused(const struct sql_script *script);
 /* Lists and objects become JSON, not DuckDB's text of them. Before the first step. */
 void sql_use_json(struct sql_script *script);

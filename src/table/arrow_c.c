@@ -194,7 +194,7 @@ static bool arrow_schema_make(struct export *e, struct ArrowSchema *schema)
 /* What an array owns. */
 struct array_block {
 	const void *buffers[3];
-	void *owned[3]; /* those of the buffers that are copies */
+	void *owned[3]; /* buffers that are copies and have to be freed */
 	size_t owned_size[3];
 	struct ArrowArray **children;
 };

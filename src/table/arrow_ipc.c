@@ -251,7 +251,7 @@ static uint32_t key_value(struct flat *f, struct str key, const char *value)
 	return flat_table_end(f);
 }
 
-/* What the column means, and its unit when it has one. */
+/* Metadata of a column: its description, and its unit when it has one. */
 static uint32_t remarks(struct flat *f, const struct table_column *c)
 {
 	const char *unit = c->unit == UNIT_NS ? "ns" : c->unit == UNIT_BYTES ? "bytes" : NULL;

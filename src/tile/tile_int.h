@@ -54,7 +54,7 @@ struct tiles {
 	bool any; /* some row has an item */
 	struct row_store *rows;
 	size_t row_count, row_cap;
-	uint32_t *items; /* of all rows that are not series, one after the other */
+	uint32_t *items; /* items of all rows that are not series, row by row */
 	size_t item_count;
 	pthread_mutex_t lock;
 };

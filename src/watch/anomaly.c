@@ -433,7 +433,7 @@ ow_status anomaly_turn(struct anomaly_watch *a, bool last, struct ow_error *err)
 		if (status == OW_E_NO_MEMORY)
 			return error_no_memory(err);
 		if (status != OW_OK)
-			return OW_OK; /* it is not there yet */
+			return OW_OK; /* not recorded yet */
 		a->opened = true;
 	}
 	OW_TRY(last ? watch_turn_now(&a->watch, err) : watch_turn(&a->watch, NULL, err));

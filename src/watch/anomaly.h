@@ -51,7 +51,7 @@ struct anomaly_options {
 struct anomaly_rank {
 	int32_t rank;
 	uint32_t pid; /* where it has no rank */
-	uint64_t fed; /* steps of it that were seen */
+	uint64_t fed; /* number of its steps that were used */
 	struct step_change change;
 };
 
@@ -94,7 +94,7 @@ ow_status anomaly_explain_stall(const struct anomaly_why *why, struct buf *to,
 #define ANOMALY_STACK_NS 2000000000LL /* for all processes of a job */
 bool anomaly_stack(pid_t pid, size_t frames_max, int64_t *left_ns, struct buf *to);
 
-/* Where all ranks are, and which of them keeps the others from going on, as hang_table answers; NULL: it has one rank only. */
+/* Where all ranks are and which one holds up the others, as a table of hang_table; NULL when the job has one rank. */
 ow_status anomaly_hang(const struct anomaly_why *why, struct table **out, struct ow_error *err);
 
 ow_status anomaly_init(struct anomaly_watch *a, struct mem *mem,

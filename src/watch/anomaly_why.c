@@ -78,10 +78,10 @@ static void split_steps(const struct watch_rank *r, int64_t since_ns, struct sid
 struct op_list {
 	struct window_op items[OPS];
 	size_t count;
-	double steps; /* that their times are of */
+	double steps; /* number of steps in these times */
 };
 
-/* Of the steps of a side those that are whole in what was read: how many, and when the first of them began. */
+/* Counts the steps of a side that were read completely, and gives the begin of the first. */
 static uint32_t whole_steps(const struct anomaly_why *why, const struct side *side,
 			    int64_t begin_ns, int64_t *from_ns)
 {
@@ -320,7 +320,7 @@ static void set_place(struct place *place, struct str frame)
 		 name.ptr, (int)MIN(file.len, (size_t)90), file.ptr);
 }
 
-/* Of the process of that rank that makes the steps: the one that was first. */
+/* Finds what the rank's process that makes the steps is doing: of several such processes, the first. */
 static void find_place(const struct anomaly_why *why, struct place *place)
 {
 	int64_t left_ns = ANOMALY_STACK_NS;

@@ -63,7 +63,7 @@ static int64_t short_one(int64_t values[STEP_CHANGE_LAST])
 	return values[SHORT_ONE];
 }
 
-/* So many steps at a time, one after the other. */
+/* Collects step times in blocks of STEP_CHANGE_LAST; a full block is remembered. */
 static void remember_step(struct step_change *c, int64_t value)
 {
 	c->block[c->added++ % STEP_CHANGE_LAST] = value;
@@ -71,8 +71,8 @@ static void remember_step(struct step_change *c, int64_t value)
 		c->past[(c->added / STEP_CHANGE_LAST - 1) % STEP_CHANGE_PAST] = short_one(c->block);
 }
 
-/* Whether this many steps in a row have been about as long before, all but one of them (not just now, when it may have
- * begun): lately, or more than once. */
+/* Whether STEP_CHANGE_LAST steps in a row, with one exception, were about as long before: lately, or more than once. The newest
+ * block does not count, because the change may have begun in it. */
 static bool is_known(const struct step_change *c, double length)
 {
 	uint64_t blocks = c->added / STEP_CHANGE_LAST,

@@ -19,7 +19,7 @@ struct step_change {
 	uint64_t count;
 	int64_t values[STEP_CHANGE_BEFORE +
 		       STEP_CHANGE_LAST]; /* the last ones, number n at n % size */
-	int64_t block[STEP_CHANGE_LAST];  /* the row that is not whole yet */
+	int64_t block[STEP_CHANGE_LAST];  /* the block that is not full yet */
 	uint64_t added;			  /* in all */
 	int64_t past
 		[STEP_CHANGE_PAST]; /* short ones of rows, number n at n % size; also from before a change */

@@ -8,9 +8,9 @@
 
 #include "watch/watch.h"
 
-#define STEPS_FILE_MOST ((uint64_t)256 << 20) /* larger ones are not read again and again */
+#define STEPS_FILE_MOST ((uint64_t)256 << 20) /* larger files are not read repeatedly */
 
-/* Whether the file is one; a file that cannot be read is none. */
+/* Whether the file was written by opwatch.steps; false for a file that cannot be read. */
 bool steps_file_is(const char *path);
 ow_status steps_file_open(struct watch *w, struct watch_file *f, const char *path,
 			  struct ow_error *err);

@@ -15,12 +15,13 @@
 #include <math.h>
 #include <unistd.h>
 
-#define LOOK_BYTES ((uint64_t)8 << 20)	     /* of records, at most, in one look: 130 000 … */
-#define LOOK_BYTES_MOST ((uint64_t)32 << 20) /* … or this many, where a step has that many */
-#define LOOK_STEPS 4u			     /* as many steps in a look are enough */
-#define REPEATED_STEPS 32		     /* more of them are looked at again */
-#define LOOK_NS (400 * 1000000LL)	     /* not more often */
-#define LOOK_PART 25			     /* and one in this many parts of the time */
+#define LOOK_BYTES ((uint64_t)8 << 20) /* of records, at most, in one look: 130 000 … */
+#define LOOK_BYTES_MOST                                                                            \
+	((uint64_t)32 << 20)	  /* … or this much for jobs with very many records per step */
+#define LOOK_STEPS 4u		  /* as many steps in a look are enough */
+#define REPEATED_STEPS 32	  /* jobs with more steps than this are read again */
+#define LOOK_NS (400 * 1000000LL) /* not more often */
+#define LOOK_PART 25		  /* and one in this many parts of the time */
 #define LOOK_GAP_MAX_NS (5 * 1000000000LL)
 #define HALF_LIFE_NS 5e9 /* of operations */
 #define LAG_NS (10 * 1000000000LL)
@@ -72,7 +73,7 @@ static enum step_marker marker_of(const struct model *m, const struct phase_wind
 	return str_starts(name, STR("Optimizer.step#")) ? STEPS_OPTIMIZER : STEPS_REPEATED;
 }
 
-/* Of the process whose use of processors is known, which is the one that takes the steps, or else of the first that did anything. */
+/* The process whose processor time is known, which is the one that makes the steps; otherwise the first process of the source. */
 static uint32_t pid_of(const struct model *m, source_id source)
 {
 	uint32_t first = 0;
@@ -473,7 +474,7 @@ static ow_status take_ops(struct watch_file *f, struct window_summary *look, int
 
 /* ---- looking ---- */
 
-/* What the first process that did anything runs. */
+/* Sets the name of the job to the command of the first process that has events. */
 static void take_name(struct watch_file *f, const struct model *m)
 {
 	for (uint32_t i = 1; i < m->event.count && !f->name[0]; i++) {

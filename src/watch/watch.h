@@ -98,7 +98,7 @@ struct watch_file {
 	char group[160]; /* recordings with the same one belong to one job; empty: by itself */
 	struct watch_rank **ranks; /* by rank, then pid */
 	size_t rank_count, rank_cap;
-	bool optimizer;			/* its steps end with one */
+	bool optimizer;			/* its steps end with a call of the optimizer */
 	struct watch_op ops[WATCH_OPS]; /* what was seen long ago counts less and less */
 	size_t op_count;
 	double op_steps; /* or seconds: what their times are divided by */

@@ -24,7 +24,7 @@ static int by_time(const void *a, const void *b)
 	if (x->op_step != y->op_step)
 		return x->op_step < y->op_step ? -1 : 1;
 	return (x->size < y->size) -
-	       (x->size > y->size); /* what is taken, before what is given back */
+	       (x->size > y->size); /* allocations come before frees at the same time */
 }
 
 static size_t gather(const struct model *m, struct change *to)

@@ -65,7 +65,7 @@ enum {
 };
 
 struct sample_line {
-	uint32_t frame; /* one of those that are this line */
+	uint32_t frame; /* any frame of this line */
 	int64_t self, total;
 };
 

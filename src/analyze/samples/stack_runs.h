@@ -12,7 +12,7 @@ struct stack_run {
 	op_id op;
 	stack_id stack;
 	int64_t cpu_ns, accelerator_ns, count;
-	int64_t cpu_before, accelerator_before, count_before; /* of the op's runs before this one */
+	int64_t cpu_before, accelerator_before, count_before; /* sums of the op's earlier runs */
 	int64_t wait_ns; /* of cpu_ns: runs that wait although others of the op do not */
 };
 

@@ -35,7 +35,7 @@ static uint32_t function_of(struct functions *f, uint32_t frame)
 	return f->of_frame[frame];
 }
 
-/* What has no stack is in a function that is unknown. */
+/* Samples without a stack count for an unknown function. */
 static bool add_without_stack(struct functions *f, int64_t self)
 {
 	uint32_t function;

@@ -289,7 +289,7 @@ static int by_begin(const void *a, const void *b)
 	return (x->step.v > y->step.v) - (x->step.v < y->step.v);
 }
 
-/* Whether the source says that this is a step; else it is the whole recording. */
+/* Whether the source names this step; otherwise it is the whole recording. */
 static bool is_known(const struct model *m, step_id step)
 {
 	return step.v && !COLUMN_GET(m->step.whole, step.v);
@@ -775,7 +775,7 @@ static ow_status make_windows(struct analysis *a)
 	return choose_steps(a);
 }
 
-/* Of what the filter lets pass; the others lose their rows. */
+/* Cuts windows to the time that the filter lets pass; windows outside of it lose their rows. */
 static void clip_windows(struct analysis *a)
 {
 	struct phases *p = a->out;

@@ -46,7 +46,7 @@ struct phase_sums {
 	int64_t device_busy;
 };
 
-/* One input and one device of it, or none when it has no device work. */
+/* An input and one of its devices, or no device when the input has no device work. */
 struct phase_lane {
 	source_id source;
 	device_id device; /* may be nil: a device without a name */
@@ -108,7 +108,7 @@ struct phase_groups {
 	struct phase_group all;
 	struct phase_group *items; /* by job, then by rank, then by device */
 	uint32_t count;
-	uint32_t runs;		      /* jobs that they are of */
+	uint32_t runs;		      /* number of jobs in the groups */
 	uint32_t left_out[STEP_USES]; /* steps, of all inputs */
 };
 
@@ -116,7 +116,7 @@ struct phase_groups {
 ow_status phases_group(const struct model *m, const struct phases *p, struct arena *arena,
 		       struct phase_groups *out, struct ow_error *err);
 
-/* What the job of a group is called: its name, or else where it was read from. */
+/* The name of a group's job, or else the path that it was read from. */
 struct str phase_group_job(const struct model *m, const struct phase_group *group);
 
 /* ---- parts, for tests and other readers ---- */

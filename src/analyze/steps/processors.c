@@ -117,7 +117,7 @@ static void add_up(const struct processor_use *use, int64_t from, int64_t to, do
 	}
 }
 
-/* So much of the share becomes another one's. Returns what was moved. */
+/* Moves part of a share to another class. Returns how much was moved. */
 static int64_t move_share(struct phase_sums *s, enum phase_class from, enum phase_class to,
 			  int64_t ns)
 {

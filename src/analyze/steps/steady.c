@@ -15,7 +15,7 @@
 #define UNLIKE 1.25	/* times the median of the others: the first or last of few steps */
 #define MUCH_MORE 2	/* times what each other step spends on something */
 #define WARMING 1.5	/* times the median of those that follow: a step of the warm-up */
-#define WARM_UP_PART 4	/* at most one in this many steps … */
+#define WARM_UP_PART 4	/* at most one of this many steps … */
 #define WARM_UP_LEAST 3 /* … but this many in any case */
 
 const char *const step_use_words[STEP_USES] = {

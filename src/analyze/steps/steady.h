@@ -64,7 +64,7 @@ struct steady_steps {
 	bool known;	     /* there are steps; else step_ns is the whole recording */
 	uint32_t *used;	     /* windows of the analysis that are steady … */
 	uint32_t used_count; /* … or all, if none is */
-	uint32_t *left_out;  /* the others; why: their `use` */
+	uint32_t *left_out;  /* steps that are left out; their `use` says why */
 	uint32_t left_out_count;
 	int64_t step_ns; /* median of those used; TIME_UNKNOWN without any */
 	int64_t mean_ns; /* of those used */

@@ -166,7 +166,7 @@ struct shown_group {
 	struct str job;
 };
 
-/* What a row says apart from its times. */
+/* Starts a row and sets all columns but the times. */
 static uint32_t start_row(struct table *out, const struct model *m, const struct shown_group *shown,
 			  const char *phase, const char *where)
 {

@@ -337,11 +337,11 @@ enum {
 	COLUMN_NAME,
 	COLUMN_SOURCE,
 	COLUMN_XPROF,	    /* XProf's duration of the step … */
-	COLUMN_XPROF_PARTS, /* … and one per part of it */
+	COLUMN_XPROF_PARTS, /* … and one column per part */
 	COLUMN_COUNT = COLUMN_XPROF_PARTS + XPROF_PARTS
 };
 
-/* What a step has apart from its phases. */
+/* Sums of a step beside its phases. */
 struct step_sums {
 	int64_t ops;
 	int64_t cpu_ns, accelerator_ns;
@@ -524,7 +524,7 @@ static int by_number_and_rank(const void *a, const void *b, void *arg)
 
 /* ---- events of rows ---- */
 
-/* The first row of that step and source; 0 = none, else its number + 1. */
+/* 1 + the first row of that step and source; 0 = none. */
 static uint32_t find_row(const struct steps *s, const struct map *map, uint32_t step,
 			 uint32_t source)
 {

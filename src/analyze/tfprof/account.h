@@ -142,7 +142,7 @@ bool display_reaches(const struct account *a, const int64_t *own, const int64_t 
 /* Whether show and hide let a name pass. */
 bool display_named(struct account *a, struct str name);
 
-/* What rows are sorted by; rows that tie keep their order. */
+/* The key of a row for sorting; rows with equal keys keep their order. */
 struct sort_key {
 	struct str name;
 	int64_t value;

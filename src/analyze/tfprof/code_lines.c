@@ -18,7 +18,7 @@ static ow_status code_fold_add(struct code_lines *l, bool gradients);
 
 #define FUNCTION_MAX 20 /* a function of this many bytes is shortened */
 #define FUNCTION_KEPT 17
-#define FEW 4 /* children are searched one by one up to this many */
+#define FEW 4 /* up to this many children are searched one by one */
 #define LABEL_MAX 0x7fffffffu
 
 static stack_id op_stack(const struct code_lines *l, uint32_t op)
@@ -171,7 +171,7 @@ static uint32_t find_many(struct code_lines *l, uint32_t parent, uint32_t label)
 	return 0;
 }
 
-/* The child of that label; 0 when there is none. */
+/* The child with that label; 0 when there is none. */
 static uint32_t code_lines_find(struct code_lines *l, uint32_t parent, uint32_t label)
 {
 	uint32_t child = l->nodes[parent].first_child;

@@ -142,7 +142,7 @@ static bool push_range_of_one_key(struct sorted *s, struct range r)
 	return true;
 }
 
-/* After sorting: what neighbours share is known where their keys differ. */
+/* After sorting, the common prefix of neighbours is known where their keys differ. */
 static bool push_equal(struct sorted *s, const struct range *r)
 {
 	uint32_t begin = r->begin, depth = r->depth + s->labels;
@@ -179,12 +179,12 @@ static bool sort(struct sorted *s)
 
 /* ---- lines ---- */
 
-/* Traces that end at the same line, and what they share with those before and behind them. */
+/* Traces that end at the same line, and how many frames they share with the traces before and after them. */
 struct group {
 	uint32_t begin, end, len, before, behind;
 	/* of the one whose op comes first by name, for which the line is made: */
 	uint32_t rank;	/* its place by name */
-	uint32_t first; /* its frames among those that are kept */
+	uint32_t first; /* the first of its frames in the list of kept frames */
 	bool gradient;
 };
 
@@ -310,7 +310,7 @@ static void finish(struct sorted *s)
 
 /* ---- the whole ---- */
 
-/* How many frames all of them have. */
+/* Counts the frames of all traces. */
 static uint64_t count_traced(const struct code_lines *l, uint32_t *count)
 {
 	uint64_t frames = 0;

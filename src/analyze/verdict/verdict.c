@@ -126,7 +126,7 @@ static ow_status search_idle(struct idle *s, struct arena *scratch, struct buf *
 	return OW_OK;
 }
 
-/* What runs where nothing was recorded, from sampled stacks: "; 98 % of that is in train.py:38 main"; or how to learn that. */
+/* Says what runs where nothing was recorded, from sampled stacks ("; 98 % of that is in train.py:38 main"), or how to find out. */
 static ow_status verdict_idle(struct model *m, const struct event_filter *filter,
 			      const struct phases *p, struct arena *scratch, struct buf *text,
 			      struct ow_error *err)
@@ -147,7 +147,7 @@ static ow_status verdict_idle(struct model *m, const struct event_filter *filter
 
 #define NOTICED 0.10 /* part of a step that the others wait for the slow one */
 
-/* Of one rank, over its devices. */
+/* Sums of one rank over its devices. */
 struct rank_sums {
 	int32_t rank;
 	double step_ns, own_ns; /* of a step; own: without communication */
@@ -330,7 +330,7 @@ struct search {
 	const struct phases *p;
 	int64_t *op_ns; /* per op */
 	int64_t sum_ns; /* of all, outliers included */
-	bool wrappers;	/* ops that only go around others count, too */
+	bool wrappers;	/* ops that only contain other ops count, too */
 };
 
 static ow_status find_top(struct search *s, struct top *top)
@@ -377,7 +377,7 @@ static int64_t own_ns(const struct search *s, uint32_t event)
 	return m->event.self_ns ? MIN(len, MAX(m->event.self_ns[event], 0)) : len;
 }
 
-/* Whether some events belong to steps, so that the others are outside of them. */
+/* Whether some events belong to steps. Then events without a step are outside of all steps. */
 static bool has_steps(const struct model *m)
 {
 	for (uint32_t i = 1; i < m->event.count; i++)

@@ -38,7 +38,7 @@ struct stage {
 /* An open slice of a track. */
 struct open_slice {
 	int64_t end;
-	bool input; /* it, or one around it, is input */
+	bool input; /* this stage, or one that contains it, is input */
 };
 
 struct pipeline {
@@ -295,7 +295,7 @@ static void add_row(const struct pipeline *p, struct table *out, uint32_t op, in
 	set_line(m, out, row, op);
 }
 
-/* What it means for the steps. */
+/* Says what the bottleneck costs the steps. */
 static ow_status add_footer(const struct pipeline *p, struct table *out, uint32_t bottleneck,
 			    struct arena *scratch, struct ow_error *err)
 {

@@ -237,7 +237,8 @@ struct row {
 struct roofline {
 	struct model *m;
 	struct peaks peaks;
-	double withdrawn_flops, withdrawn_bytes; /* peaks that operations exceed; 0 = none */
+	double withdrawn_flops,
+		withdrawn_bytes; /* peaks that were dropped because operations exceed them; 0 = none */
 	struct row *rows;
 	uint32_t count;
 	struct row all[2]; /* host, device */

@@ -63,7 +63,7 @@ static void set_id(struct table *out, uint32_t row, uint32_t column, int64_t id)
 		table_set_unknown(out, row, column);
 }
 
-/* What there is on a track. */
+/* The contents of a track. */
 struct content {
 	const struct busy *busy;
 	int64_t samples;

@@ -400,7 +400,7 @@ static uint32_t parse_local(struct parser *p, struct name_state *state)
 	if (!function || !take(p, "E"))
 		return 0;
 	if (p->nodes[function].kind ==
-	    NODE_ENCODING) /* as a scope it does not say what it returns */
+	    NODE_ENCODING) /* as a scope, a function is printed without its return type */
 		p->nodes[p->nodes[function].b].a = 0;
 	if (take(p, "s")) {
 		skip_discriminator(p);

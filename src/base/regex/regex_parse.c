@@ -251,7 +251,7 @@ struct group {
 	size_t atom;	  /* what a quantifier would repeat, or NONE */
 	uint32_t repeats; /* product of the quantifiers inside the atom */
 	uint32_t inside;  /* the largest of these products in the group */
-	unsigned flags;	  /* to be restored after it */
+	unsigned flags;	  /* restored after the group */
 	struct str open;  /* the pattern from its parenthesis on */
 };
 

@@ -44,7 +44,7 @@ static bool add_number(struct args *args, struct stored *s, unsigned number)
 	return true;
 }
 
-/* The runs that are there. A folder that does not exist has none. */
+/* Reads the stored runs. A folder that does not exist has none. */
 static bool read_folder(struct args *args, const char *folder, struct stored *s)
 {
 	DIR *dir = opendir(folder);

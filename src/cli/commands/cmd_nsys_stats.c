@@ -61,7 +61,7 @@ static ow_status show_report(const struct args *args, ow_profile *profile,
 	return status;
 }
 
-/* What `nsys stats` prints without --report, as far as there is such a report here. */
+/* The reports that `nsys stats` prints without --report, as far as they exist here. */
 static const char *const usual[] = { "nvtx_sum",
 				     "osrt_sum",
 				     "cuda_api_sum",

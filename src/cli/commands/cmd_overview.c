@@ -450,7 +450,8 @@ static void print_base(const struct overview *o, const char *heading, double sum
 	overview_heading(o, heading, remark);
 }
 
-/* Where outliers are set apart, they lead the lists of scopes and lines neither: these are of a typical step then. Says so behind `what`. */
+/* Where outliers are set apart, the lists of scopes and lines show a typical step, too, so that outliers do not lead them. Appends
+ * that to `what`. */
 static void choose_typical(const struct overview *o, struct ow_view_options *options,
 			   const char *what, char *remark, size_t size)
 {

@@ -308,7 +308,7 @@ static void sort_rows(struct top *t)
 	keep_selection(t);
 }
 
-/* The column after this one, or before it. */
+/* Sorts by the next column, or by the one before. */
 static void change_order(struct top *t, int by)
 {
 	if (t->mode == TOP_JOBS)

@@ -29,7 +29,7 @@ enum job_order {
 
 /* What the processes of a job use together; unknown is negative. */
 struct job_use {
-	char user[33]; /* "" when it is not known, "+" behind it when there are others */
+	char user[33]; /* "" when unknown; "+" is appended when there are other users */
 	double wait;   /* for a processor */
 	int64_t memory;
 	double read_rate, write_rate;

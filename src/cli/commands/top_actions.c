@@ -33,7 +33,7 @@ size_t top_selected_pids(const struct top *t, int64_t *pids, size_t cap)
 	return count;
 }
 
-/* Of the watch, whose order is another one. */
+/* The job's index in the watch, which has another order. */
 static size_t watch_index(const struct top *t)
 {
 	struct ow_job job = { .size = sizeof(job) };
@@ -116,7 +116,7 @@ static bool go_on(void *arg, const struct ow_stacks_summary *so_far)
 	return !screen_ended();
 }
 
-/* Of stacks that are sampled now; false when that cannot be done. */
+/* Makes a flame graph of stacks sampled now; false when that is not possible. */
 static bool flame_of_processes(struct top *t, const char *path, struct ow_error *err)
 {
 	int64_t pids[TOP_TARGETS];

@@ -133,7 +133,7 @@ static void draw_table(struct top *t, const struct jobtext *text)
 
 enum panel { PANEL_PROCESSES, PANEL_OPS, PANEL_THREADS, PANEL_FUNCTIONS, PANELS };
 
-/* What the panels show, as it was read for this picture. */
+/* The data that the panels show in this picture. */
 struct shown {
 	size_t functions, threads;
 	const char *why; /* functions could not be sampled */
@@ -190,7 +190,7 @@ static void add_panel(struct top *t, const struct jobtext *text, enum panel pane
 		proctext_functions(text, t->processes, shown->functions, shown->why, lines);
 }
 
-/* Each gets what it needs; when that is too much, in turn one line after the other. */
+/* Gives each panel the lines that it needs. If there are too few, each gets one line in turn. */
 static void share_lines(const uint32_t need[PANELS], uint32_t left, uint32_t got[PANELS])
 {
 	bool any = true;

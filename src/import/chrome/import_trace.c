@@ -973,7 +973,7 @@ static void release_raw(const struct trace_job *job, struct trace_raw *rows)
 
 /* ---- loading ---- */
 
-/* What the stages make, in their order. */
+/* State of the stages of loading, in their order. */
 struct loading {
 	struct trace_job job;
 	struct trace_raw rows;

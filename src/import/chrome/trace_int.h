@@ -69,7 +69,7 @@ static inline struct str trace_dict_text(const struct trace_dict *d, uint32_t id
 	return id ? str_make(d->bytes + (size_t)d->texts[id].place * 8, d->texts[id].len) : STR("");
 }
 
-/* What a category says about its slices. */
+/* Facts about the slices of a category. */
 struct trace_category {
 	uint8_t layer;	/* + 1; 0 = not looked up yet */
 	uint8_t wanted; /* enum trace_wanted */
@@ -129,7 +129,7 @@ struct trace_point {
 	uint32_t args_size;
 	uint32_t name, category, scope;
 	union trace_where where;
-	uint32_t at; /* number of slices of this worker before it */
+	uint32_t at; /* number of slices of this worker before the mark */
 	uint8_t ph, flags, id_kind;
 };
 
@@ -456,7 +456,7 @@ void trace_tally_release(const struct trace_job *job, const struct trace_names *
 uint32_t trace_lane_of(const struct trace_job *job, struct trace_names *names,
 		       const struct trace_track *key);
 
-/* After the merge: ids of events are model strings by then, and so are those of frames. */
+/* Called after the merge, when ids of events and frames are strings of the model. */
 ow_status trace_frames_read(const struct trace_job *job, const struct trace_header *header,
 			    struct trace_frames *frames);
 void trace_frames_release(const struct trace_job *job, struct trace_frames *frames);

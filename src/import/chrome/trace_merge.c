@@ -55,8 +55,7 @@ struct numbering {
 	struct map old; /* by string → number, of the others */
 };
 
-/* Those that are new to the model are numbered as they are there, then comes the empty text, then all others. 0 without
- * memory. */
+/* Strings that are new to the model get its numbers in order; then comes the empty text, then all others. 0 without memory. */
 static uint32_t number_of(struct numbering *n, uint32_t string)
 {
 	struct merging *t = n->t;
@@ -73,7 +72,7 @@ static uint32_t number_of(struct numbering *n, uint32_t string)
 	return t->names->local_count++;
 }
 
-/* How many there may be: the new ones, and those of the workers that are old. */
+/* An upper bound of the number of local strings: new ones, and old ones of the workers. */
 static size_t count_locals(const struct numbering *n)
 {
 	size_t count = (size_t)n->new_count + 2;
@@ -151,7 +150,7 @@ static ow_status merge_strings(struct merging *t)
 		intern_range(t, part->worker, part->first.strings, part->last.strings, &scratch,
 			     &replaced);
 	}
-	/* What a worker first met in a part that was not used, but met again in one that was. */
+	/* Strings that a worker first met in a part that was not used, but again in one that was. */
 	for (unsigned i = 0; i < t->rows->worker_count; i++)
 		intern_range(t, i, 1, t->rows->workers[i].dict.count, &scratch, &replaced);
 	buf_release(&scratch);

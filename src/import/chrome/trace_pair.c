@@ -27,7 +27,7 @@ struct open_slice {
 	uint32_t row, worker;
 	uint32_t name, category;
 	int64_t ts;
-	int64_t limit; /* end of a slice around it that is closed already; TIME_UNKNOWN when none */
+	int64_t limit; /* end of a closed slice around it; TIME_UNKNOWN when there is none */
 };
 
 struct pairing {

@@ -72,7 +72,7 @@ struct cursor {
 	int64_t ts, dur; /* of the last slice placed */
 	uint32_t row;
 	uint16_t worker;
-	bool tied; /* more than one slice of that ts */
+	bool tied; /* several slices have this ts */
 	bool unsorted;
 };
 
@@ -430,8 +430,8 @@ static int64_t add_base(int64_t base, int64_t ts)
 	return sum;
 }
 
-/* What threads share out. Points go first, then small columns: what they leave serves the large ones. The rows of
- * other tables are made by one thread, the only one that uses the builder meanwhile. */
+/* The pieces of work that threads take in turn. Points come first, then small columns, so that large columns can use the memory
+ * that these free. One thread makes the rows of other tables; no other thread uses the builder meanwhile. */
 enum column_job {
 	JOB_ROWS,
 	JOB_FLOWS,
@@ -966,7 +966,7 @@ static ow_status make_room(struct placing *t)
 	event_draft_init(&t->draft, t->job->b);
 	OW_TRY(find_types(t));
 	OW_TRY(make_tracks(t));
-	/* Before there are kept blocks: those are for columns that are about to be written, not to be cleared. */
+	/* Called before there are kept blocks, which are for columns that are written at once and need not be cleared. */
 	if (!make_columns(t))
 		return builder_status(t->job->b);
 	return make_draft(t) ? OW_OK : trace_no_memory(t->job);

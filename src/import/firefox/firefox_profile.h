@@ -99,7 +99,7 @@ struct fx_payload {
 };
 
 struct fx_lib {
-	str_id name;	     /* its path, if that is known */
+	str_id name;	     /* its path, if known */
 	uint64_t start, end; /* addresses of its mapping; 0 in processed profiles */
 };
 

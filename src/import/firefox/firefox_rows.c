@@ -212,7 +212,7 @@ static int phase_of(const struct marker_reader *k, size_t i, const struct fx_pay
 	*end = fx_value(&k->t->column[MARKER_END], i);
 	if (k->t->column[MARKER_PHASE].count)
 		return phase >= 0 && phase <= PHASE_END ? (int)phase : PHASE_INSTANT;
-	/* Before version 30 there is only one time; the data has the rest. */
+	/* Before version 30 a marker has only one time; the other one is in its data. */
 	*start = *end = fx_value(&k->t->column[MARKER_TIME], i);
 	if (!p)
 		return PHASE_INSTANT;

@@ -339,7 +339,7 @@ static ow_status read_counters(struct firefox *f)
 	return read_list(f, fx_read_counter);
 }
 
-/* Each may need what comes before it. */
+/* In this order, because each may need what earlier ones read. */
 static const struct {
 	const char *key;
 	ow_status (*read)(struct firefox *f);

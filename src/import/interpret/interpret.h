@@ -115,7 +115,7 @@ struct memory_change {
 	int64_t bytes, allocated, reserved, type, number;
 	uint64_t address;
 	uint32_t event;
-	bool good; /* it says how many bytes */
+	bool good; /* the number of bytes is known */
 };
 /* From the text of its arguments. */
 void memory_change_read(struct str args, struct memory_change *c);

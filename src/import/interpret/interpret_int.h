@@ -89,7 +89,7 @@ struct interpret {
 	char title[64];	   /* of the producer, for people */
 };
 
-/* What a producer adds. Functions that are NULL mean: as any other trace. */
+/* What a producer adds to the interpretation. Where a function is NULL, the general rules for traces apply. */
 struct producer {
 	const char *name;  /* for tests and docs */
 	const char *title; /* for people */
@@ -141,7 +141,7 @@ static inline enum category_class interpret_category(const struct interpret *x, 
 	return category.v < x->string_count ? (enum category_class)x->category_of[category.v]
 					    : CATEGORY_OTHER;
 }
-/* For a name that was not classified yet. */
+/* Classifies a name that was not classified yet. */
 struct name_class interpret_new_name_class(struct interpret *x, str_id name);
 OW_ALWAYS_INLINE struct name_class interpret_name_class(struct interpret *x, str_id name)
 {
@@ -218,12 +218,12 @@ str_id interpret_string(struct interpret *x, struct json_value value);
 
 /* ---- interpret.c: ops ---- */
 
-/* Before interpret_make_ops: the event is one of the op of that name, and keeps its own name. */
+/* Makes the event a run of the op of that name; the event keeps its own name. Call it before interpret_make_ops. */
 ow_status interpret_rename(struct interpret *x, uint32_t event, str_id name);
 /* All events of the first name. */
 ow_status interpret_rename_all(struct interpret *x,
 			       const str_id *to); /* by string, of x->string_count */
-/* What the op of that name will be; NULL without memory. */
+/* The draft of the op of that name; NULL without memory. */
 struct op_draft *interpret_draft(struct interpret *x, str_id name);
 /* Gives kernels a short type; their name stays what it is. */
 ow_status interpret_shorten_kernels(struct interpret *x);
@@ -255,7 +255,7 @@ void interpret_numbers_prefetch(const struct interpret_numbers *n, uint32_t far,
 #define INTERPRET_NEAR 8
 /* Where the event of a seen number is to be put, 0 for none yet; NULL without memory. Until the next call. */
 uint32_t *interpret_numbers_place(struct interpret_numbers *n, uint32_t number);
-/* 0 when there is none. */
+/* The entry of a number; 0 when there is none. */
 uint32_t interpret_numbers_find(const struct interpret_numbers *n, uint32_t number);
 typedef ow_status (*interpret_number_fn)(void *arg, uint32_t number, uint32_t event);
 /* In ascending order, when no more places are asked for. */

@@ -321,7 +321,7 @@ ow_status interpret_phases(struct interpret *x)
 		return OW_OK;
 	if (!builder_need_column(x->b, TABLE_event, offsetof(struct event_table, phase)))
 		return builder_status(x->b);
-	/* All names are looked up before, so that threads only read what is known of them. */
+	/* All names are looked up before, so that the threads only read the results. */
 	for (size_t i = 0; i < x->names.count; i++)
 		interpret_name_class(x, (str_id){ x->names.list[i] });
 	prefault(x->m->event.phase, x->first_event, x->last_event);

@@ -64,7 +64,7 @@ static size_t find_period(const struct programs *p, size_t *border, size_t *firs
 			k = border[k - 1];
 		k += same(p, i, k);
 		border[i] = k;
-		/* the last i + 1 programs repeat after this many */
+		/* the last i + 1 programs repeat with this period */
 		if ((i + 1 - k) * LEAST <= i + 1) {
 			period = i + 1 - k;
 			*first = p->count - 1 - i;

@@ -441,7 +441,7 @@ static void assign_track(struct interpret *x, const struct interpret_track *trac
 {
 	const int64_t *ts = x->m->event.ts_ns;
 	step_id *step = x->m->event.step;
-	size_t at = 0; /* markers before this one have begun */
+	size_t at = 0; /* the number of markers that have begun */
 
 	for (uint32_t e = track->first; e < track->last;) {
 		int64_t next, end;
@@ -496,8 +496,8 @@ static int64_t launched_from(const struct interpret *x)
 	return launched * 10 >= slices * 9 ? from : INT64_MAX;
 }
 
-/* What a device still does when the recording begins was launched before it, in steps that are not in the file: it is in none of
- * those whose markers it happens to overlap. */
+/* Work that a device still does when the recording begins was launched before it, in steps that are not in the file. It belongs to
+ * no step, even where it overlaps a step's marker. */
 static void leave_out_backlog(struct interpret *x)
 {
 	int64_t from = launched_from(x);

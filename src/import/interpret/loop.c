@@ -28,7 +28,7 @@ struct part {
 
 struct candidate {
 	uint32_t key;
-	size_t parts, first, last; /* those that count: [first, last] */
+	size_t parts, first, last; /* the parts that count: [first, last] */
 	uint64_t mode;		   /* what most parts are */
 	uint32_t length;
 	double share, pause_ns;

@@ -434,7 +434,7 @@ static bool is_numbered_range(void *arg, struct str name)
 	return false;
 }
 
-/* Only annotations on one thread, one after the other, are steps. */
+/* Annotations are steps only if they are on one thread, one after the other. */
 static ow_status mark_numbered(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track && !x->markers.count; t++) {

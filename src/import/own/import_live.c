@@ -21,7 +21,7 @@ static uint64_t hash_of(uint32_t pid)
 	return (pid + 1) * 0x9e3779b97f4a7c15u;
 }
 
-/* The last of those so far that have this number; NULL when there is none. */
+/* The last process so far with this pid; NULL when there is none. */
 static struct live_job *find_process(struct live_data *d, const struct map *pids, uint32_t pid)
 {
 	struct live_job *found = NULL;
@@ -714,7 +714,7 @@ static ow_status add_source(struct live_data *d, const struct place *at)
 	return builder_status(d->b);
 }
 
-/* The source before this one that says that it is of the same job; 0 when there is none. */
+/* An earlier source that belongs to the same run; 0 when there is none. */
 static uint32_t source_of_run(const struct model *m, uint32_t before, str_id run)
 {
 	for (uint32_t i = 1; run.v && i < m->fact.count; i++)
@@ -740,7 +740,7 @@ static uint32_t number_of_run(const struct model *m, uint32_t before, const stru
 	return highest + 1;
 }
 
-/* What started the ranks does not know it. */
+/* The world size of a place. Processes that only start the ranks do not know it. */
 static int32_t world_size_at(const struct live_data *d, const struct place *at)
 {
 	int32_t size = -1;

@@ -388,7 +388,7 @@ struct verifying {
 	const struct stored *st;
 	const struct opw_segment *segment;
 	atomic_uint next;
-	atomic_uint damaged; /* one of the blocks that are, + 1 */
+	atomic_uint damaged; /* 1 + a damaged block */
 };
 
 static void verify_blocks(void *arg, unsigned thread)
@@ -450,7 +450,7 @@ static uint64_t drop_beyond(const uint64_t *offset, uint32_t *size, uint32_t row
 	return dropped;
 }
 
-/* Of a file that was cut: what points behind the end points nowhere. */
+/* Repairs a truncated file: offsets beyond its end become "none". */
 static void repair(struct opening *o)
 {
 	uint64_t end = o->st->file.end;
@@ -612,7 +612,7 @@ static int sniff(const struct sniff *s)
 	return opw_is(s->head) && !opw_starts_with(s->head, OPW_LIVE) ? 100 : 0;
 }
 
-/* Only what import_prepared made is there. */
+/* Whether the model has only the rows that import_prepared makes. */
 static bool is_empty(const struct model *m)
 {
 	for (int t = 0; t < TABLE_COUNT; t++) {

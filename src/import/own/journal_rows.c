@@ -47,7 +47,7 @@ struct reading {
 	uint32_t step_thread;
 	int64_t last_ns;
 	uint64_t damaged, damaged_at;
-	uint64_t torn, torn_at; /* bad records with no good one behind them yet */
+	uint64_t torn, torn_at; /* bad records since the last good one */
 };
 
 /* Room for `need` items; new ones are zero. */

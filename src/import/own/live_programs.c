@@ -77,7 +77,7 @@ static ow_status repeats_calls(struct live_data *d, size_t first, size_t end, bo
 	return good ? OW_OK : import_no_memory(d->ctx);
 }
 
-/* Whether it is a program of its own rather than a part of the one that started it. */
+/* Whether the process runs a program of its own and is not part of the one that started it. */
 static bool is_program(const struct live_data *d, const struct live_job *job)
 {
 	return job->known && job->rank < 0 && !(job->row.flags & LIVE_FORKED) &&

@@ -52,7 +52,7 @@ static ow_status add_trainers(struct trainers *t)
 	return OW_OK;
 }
 
-/* Where none marks steps, those that repeat something. */
+/* Finds the processes that train: those that mark steps, or else those that repeat something. */
 static ow_status find_trainers(struct trainers *t)
 {
 	OW_TRY(add_trainers(t));

@@ -650,7 +650,7 @@ static void take_end(struct live_data *d, const struct live_end *end)
 
 	if (!job)
 		return;
-	/* What it says is since its begin, also when it had lost its connection, and came again. */
+	/* These counts start with the process, also after it lost its connection and connected again. */
 	job->ended = true;
 	job->texts_lost = MAX(job->texts_lost, end->texts_lost);
 	job->rings_lost = MAX(job->rings_lost, end->rings_lost);

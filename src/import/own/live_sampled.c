@@ -84,7 +84,7 @@ static void lay(struct live_data *d, struct live_lane *lane, size_t count, int64
 	} else {
 		total += lengthen(d, lane, count, until - from - total);
 	}
-	for (size_t i = count; i-- > 0;) { /* `total`: of this one and those before it */
+	for (size_t i = count; i-- > 0;) { /* `total` is the sum of this item and all before it */
 		struct live_slice *s = slice_at(d, lane, i);
 
 		total -= s->dur_ns;

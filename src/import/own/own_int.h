@@ -22,7 +22,7 @@ struct live_reads {
 
 struct live_job { /* a process */
 	struct live_process row;
-	int32_t rank, world_size; /* -1 when it has none */
+	int32_t rank, world_size; /* -1: not known */
 	str_id run;		  /* which job it is part of; nil when nothing says so */
 	str_id marker; /* the function whose calls begin its steps, as asked for; or nil */
 	str_id title;  /* from its command line */
@@ -30,7 +30,7 @@ struct live_job { /* a process */
 	str_id *names; /* by number */
 	size_t name_cap;
 	uint32_t seen;		   /* enum live_name_flags, of slices */
-	int64_t first_ns, last_ns; /* of its ranges; 0: it has none */
+	int64_t first_ns, last_ns; /* of its ranges; 0: it has no ranges */
 	uint64_t highest_id;
 	uint32_t id_base; /* is added to ids, so that those of several processes differ */
 	uint64_t dropped, dropped_marks, texts_lost, rings_lost;
@@ -63,7 +63,7 @@ struct live_lane {
 	bool first;	/* thread of its process */
 	bool used;	/* has slices */
 	bool steps;	/* has ranges that mark steps */
-	int64_t end_ns; /* of its slices so far */
+	int64_t end_ns; /* end of its slices so far */
 	uint32_t track; /* set by import_live.c */
 	/* Slices that stand for several calls and have no place yet (live_sampled.c), and estimated time that had none. */
 	uint32_t block_count;
@@ -76,7 +76,7 @@ struct live_slice {
 	int64_t bytes;
 	uint32_t lane, name;
 	uint32_t id;
-	uint32_t calls; /* that it stands for; 0: itself */
+	uint32_t calls; /* number of calls that the record stands for; 0: one */
 	uint16_t category;
 };
 

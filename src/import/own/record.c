@@ -9,7 +9,7 @@
 
 #define WHOLE_MAX ((uint64_t)4 << 10) /* a NodeDef up to this is kept as it is */
 #define FIELD_MAX ((uint64_t)4 << 10) /* of a larger one: the largest field kept */
-#define KEPT_MAX ((size_t)256 << 10)  /* and as much of it at most */
+#define KEPT_MAX ((size_t)256 << 10)  /* and at most this many bytes of it */
 
 /* Fields of a ProfileNode that are kept. */
 enum { NODE_NAME = 1, NODE_OP = 9, NODE_ATTRS = 11 };

@@ -81,7 +81,7 @@ static ow_status read_attrs(struct perf_file *f, struct window *w, const struct 
 	return OW_OK;
 }
 
-/* Behind the records, one section per feature. */
+/* Reads the features, which come after the records, one section each. */
 static ow_status read_features(struct perf_file *f, struct window *w, const struct header *h)
 {
 	uint64_t at = h->data.offset + h->data.size;

@@ -154,7 +154,7 @@ static bool parse_head(struct str line, struct perf_head *head)
 	return head->ts_ns != INT64_MIN || head->event.len || head->cpu >= 0;
 }
 
-/* The last " (", unless that is "(deleted)": then the one before. */
+/* Position of the last " (". If that begins "(deleted)", the position of the one before it. */
 static size_t module_start(struct str text)
 {
 	static const char deleted[] = " (deleted)";

@@ -257,7 +257,7 @@ static size_t find_part(const struct perf_kernel *k, uint64_t address)
 {
 	size_t low = 0, high = PERF_ORDER_SAMPLES;
 
-	while (low < high) { /* the first sample behind it */
+	while (low < high) { /* binary search for the first sample after it */
 		size_t middle = low + (high - low) / 2;
 
 		if (k->samples[middle] <= address)

@@ -290,7 +290,7 @@ static inline stack_id stack_of(struct perf_file *f, stack_id parent, frame_id f
 	return c->stack;
 }
 
-/* Whether the addresses before a word belong to the kernel: the nearest mark in front of it says so. */
+/* Whether the address at `at` belongs to the kernel: the nearest mark before it says so. */
 static uint32_t mode_before(const struct perf_file *f, const unsigned char *words, size_t at,
 			    unsigned mode)
 {

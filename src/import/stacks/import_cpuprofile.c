@@ -55,7 +55,7 @@ struct v8_profile {
 	bool has_start, has_end;
 	uint64_t truncated_at, unknown, backwards, unequal, idle;
 	bool pieces;	 /* in the arguments of events */
-	unsigned inside; /* objects around the profile there */
+	unsigned inside; /* depth of objects around the profile there */
 	int64_t base_ns; /* added to times */
 };
 

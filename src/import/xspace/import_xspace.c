@@ -229,7 +229,7 @@ static ow_status read_environment(struct xspace *x, struct xplane *plane)
 	return OW_OK;
 }
 
-/* What others need is read before them: the start of the profile, and the programs. */
+/* Reads the parts that others need: the start of the profile, and the programs. */
 static ow_status read_first(struct xspace *x)
 {
 	ow_status status = OW_OK;

@@ -267,7 +267,7 @@ static void put_member(struct args_writer *t, struct str key, const struct xvalu
 		buf_puts(&t->text, "null");
 }
 
-/* What the event says itself comes before what its entry says of all. */
+/* Whether the event has a value of its own, which overrides that of its entry. */
 static bool is_written(const struct args_writer *t, struct pb event, uint64_t stat)
 {
 	struct xvalue value;
@@ -306,7 +306,7 @@ static void put_own(struct args_writer *t, struct pb event)
 			put_stat(t, pb_message(&f), NULL);
 }
 
-/* What its entry says of all of its events. */
+/* Writes the arguments that the entry gives all of its events. */
 static void put_shared(struct args_writer *t, struct pb event, uint64_t entry)
 {
 	uint32_t row = xids_find(&t->plane->event_ids, entry);
@@ -403,7 +403,8 @@ struct reading {
 	struct ow_error *err;
 };
 
-/* The rows of one piece that are asked for. One whose time is not that of its row is another event: it gets no arguments. */
+/* Reads the requested rows of one piece. An event whose time differs from that of its row is a different event and gets no
+ * arguments. */
 static ow_status read_piece(struct reading *r, const struct xpiece *piece,
 			    const struct asked *asked, uint32_t n)
 {

@@ -87,7 +87,7 @@ OW_ALWAYS_INLINE bool xevent_fast_stats(const struct xplane *plane, const uint8_
 	return at == end;
 }
 
-/* When it was, and what: the fields before the stats. */
+/* The fields of an event before its stats: when it ran, and its entry. */
 struct xtimes {
 	uint64_t entry, offset_ps, duration_ps;
 	const uint8_t *next; /* NULL when it is not of the usual form */

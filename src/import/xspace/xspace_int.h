@@ -119,11 +119,11 @@ struct xevent_text {
 	struct str stats; /* messages, each behind its tag, as in the file */
 };
 
-/* What every event asks its entry for: two of them are a line of the cache. */
+/* The fields that every event reads from its entry; two entries fit a cache line. */
 struct xevent_entry {
 	int64_t sum_ps; /* of durations, for the facts */
 	uint64_t runs;
-	str_id op;    /* what its op is called */
+	str_id op;    /* name of its op */
 	str_id label; /* its own name, nil when that of the op */
 	bool resolved;
 	uint8_t kind; /* enum xevent_kind */
@@ -250,7 +250,7 @@ struct xheap {
 /* A piece of a line, and the rows that its events became: count of them, from first. */
 struct xpiece {
 	uint64_t offset;
-	int64_t base_ns; /* what its offsets count from */
+	int64_t base_ns; /* the time that its offsets count from */
 	uint32_t size, first, count, plane;
 	bool frames; /* only those, or all but those */
 };
@@ -380,7 +380,7 @@ ow_status xspace_read_hlo(struct xspace *x, const struct xplane *plane);
 uint32_t xspace_hlo_find(const struct xspace *x, uint64_t program, struct str name);
 /* Its texts are copied. */
 ow_status xspace_hlo_add(struct xspace *x, const struct hlo_op *op, uint32_t *row);
-/* What its op is called: after its scope in the framework, else after its module. Nil for row 0. */
+/* The name of its op: by its scope in the framework, else by its module. Nil for row 0. */
 str_id xspace_hlo_op(struct xspace *x, uint32_t row);
 
 /* import_xspace.c: facts */

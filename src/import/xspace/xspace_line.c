@@ -103,7 +103,7 @@ OW_ALWAYS_INLINE str_id op_of_kernel(struct reading *r, const struct xevent *ev)
 /* An event as it is going to be stored. */
 struct xrow {
 	int64_t ts_ns, dur_ns, bytes;
-	str_id op; /* what its op is called */
+	str_id op; /* name of its op */
 	str_id name;
 	track_id track;
 	uint32_t correlation;
@@ -185,7 +185,7 @@ OW_ALWAYS_INLINE uint32_t correlation_of(const struct xevent *ev)
 #define XSHAPE_SETS 64
 #define XSHAPE_WAYS 4 /* shapes of a set: the one that fitted last comes first */
 
-/* A varint: where it is, and which of the eight bytes from there are its; 0 = there is none. */
+/* A varint: its position, and a mask of its bytes among the eight from there; 0 = none. */
 struct xplace {
 	uint64_t bits;
 	uint8_t at, stat;
@@ -365,8 +365,8 @@ static bool look_at(struct look *l)
 	return true;
 }
 
-/* Of an event of the usual form, from its tag on; it is forgotten what has not fitted for longest.
- * False when it has none: numbers that are too long or too many. */
+/* Learns the layout of an event that begins with its tag at `at`. The layout that was unused for longest is replaced. False when
+ * the event has no learnable layout: a number is too long, or there are too many. */
 static bool xshape_learn(const struct xplane *plane, struct xshapes *shapes, const uint8_t *at)
 {
 	struct look l = { .plane = plane, .event = at, .size = (size_t)at[1] + 2 };
@@ -512,7 +512,7 @@ static ow_status add_rest(struct reading *r, const struct xevent *ev, struct xro
 	return OW_OK;
 }
 
-/* Only once there is something on it. */
+/* Adds the track when its first event is read. */
 static void start_track(struct reading *r)
 {
 	struct xspace *x = r->x;
@@ -625,7 +625,7 @@ static ow_status xspace_take_event(struct reading *r, struct xevent *ev, struct 
 #define CHUNK ((size_t)64 << 10)
 #define LEARN_MAX                                                                                  \
 	64 /* shapes that are looked for in a chunk: files in which no two events are alike exist */
-#define LEARN_IN_VAIN 8 /* of these, what it takes to find that an event has no shape */
+#define LEARN_IN_VAIN 8 /* part of LEARN_MAX that an event without a layout uses up */
 #define EPOCH_NS                                                                                   \
 	((int64_t)100000000000000000) /* a larger timestamp is a date, not a time since the start */
 
@@ -685,7 +685,7 @@ OW_ALWAYS_INLINE bool take_plain(struct reading *r, const struct xtimes *t, cons
 
 /* ---- lines ---- */
 
-/* Fields of a line beside its events: those after them are read here. */
+/* Reads the fields of a line that come after its events. */
 static ow_status take_field(struct reading *r, const struct pb_field *f)
 {
 	struct xline *line = &r->plane->lines[r->line - r->plane->lines];
@@ -883,7 +883,7 @@ static ow_status read_line(struct reading *r)
 		p = pb_over(bytes.ptr, mine);
 		OW_TRY(take_fields(r, &p, p.at + bytes.len, at));
 		if (p.at == (const uint8_t *)bytes.ptr) {
-			/* more of it may be there */
+			/* more of the field may follow */
 			if (p.problem != PB_TRUNCATED || mine >= end - at) {
 				if (p.problem && !r->frames)
 					xspace_damage(x, at);

@@ -537,7 +537,7 @@ static void tell_message(struct xspace *x, struct pb_stream *s, const struct pb_
 				     xspace_text(x, str_first(str_make(bytes, f->size), 500)))));
 }
 
-/* Its name stands before its lines. */
+/* Reads the plane's name, which comes before its lines. */
 static ow_status read_plane_head(struct xspace *x, struct xplane *plane)
 {
 	struct str head = window_peek(&x->window, plane->offset,
@@ -594,7 +594,7 @@ ow_status xspace_find_planes(struct xspace *x)
 
 /* ---- lines ---- */
 
-/* What stands before the events; a display name stands after them. */
+/* Reads the fields before the events. A display name comes after them. */
 static ow_status read_line_head(struct xspace *x, struct xline *line)
 {
 	struct str head = window_peek(&x->window, line->offset,
@@ -678,7 +678,7 @@ static bool read_pair(struct pb record, uint64_t *key, struct pb *value)
 	return !record.problem;
 }
 
-/* Stats of an entry, one after the other, without those that are large. */
+/* Copies the small stats of an entry, one after the other. */
 static struct str keep_stats(struct xspace *x, struct pb message, bool *failed)
 {
 	struct pb r = message;

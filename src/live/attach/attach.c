@@ -37,7 +37,7 @@ struct attaching {
 	pid_t pid;
 	const char *library, *step_marker;
 	char start_text[sizeof(((struct sockaddr_un *)0)->sun_path) + RING_MARKER_MAX +
-			2]; /* what it is started with */
+			2]; /* its arguments */
 	uint64_t dlopen_address;
 	uint64_t sigreturn; /* code of the C library that restores a thread; see remote_call.c */
 	bool loaded;	    /* the library is in the process, and the addresses of it are known: */
@@ -212,7 +212,7 @@ static bool find_sigreturn(struct attaching *a, struct str libc)
 	return a->sigreturn != 0;
 }
 
-/* Whether the library is loaded, and where its start function and the result of that are. */
+/* Finds out whether the library is loaded, and the addresses of its start function and status. */
 static ow_status find_recorder(struct attaching *a)
 {
 	struct proc_map map;
@@ -353,8 +353,8 @@ static ow_status check_started(const struct attaching *a)
 				 : "the recorder did not start");
 }
 
-/* Whether a thread waits for a disk, or for a child that shares its memory (vfork): it does not stop before that is
- * over, and the tracer would wait as long. */
+/* Whether a thread waits for a disk, or for a child that shares its memory (vfork). It would stop only after that, and the tracer
+ * would wait as long. */
 static bool is_asleep(pid_t pid, pid_t tid)
 {
 	struct proc_stat stat;
@@ -416,7 +416,7 @@ static size_t list_threads(pid_t pid, pid_t *threads, size_t most)
 	return count;
 }
 
-/* Those that wait, or those that do not. */
+/* Tries the threads that wait, or those that run. */
 static ow_status try_waiting_or_running(struct attaching *a, const pid_t *threads, size_t count,
 					bool waiting, struct attach_report *report)
 {
@@ -558,7 +558,7 @@ static ow_status join_process(struct attaching *a, struct attach_report *report)
 	return status == OW_OK ? check_started(a) : status;
 }
 
-/* What a process lacks that has just ended is not what keeps it from being joined. */
+/* Whether the process is ending. Then a missing part of it is not the reason why it cannot be attached to. */
 static bool is_over(pid_t pid)
 {
 	struct proc_stat stat;

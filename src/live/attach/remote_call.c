@@ -317,7 +317,7 @@ struct frame {
 };
 #define FRAME_FLAGS 7u /* UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
 
-/* What stands in the saved vectors from byte 464 on, so that the kernel takes all of them. */
+/* The bytes at offset 464 of the saved vector registers, which make the kernel restore all of them. */
 struct vectors_note {
 	uint32_t magic, extended_size;
 	uint64_t features;

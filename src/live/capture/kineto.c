@@ -169,7 +169,7 @@ static void take_results(struct kineto *k)
 				k->items[n] = look->items[i];
 }
 
-/* Whether the thread is free; one that hangs is replaced, and what it hangs at counts as lost. */
+/* Whether the side thread is free. A thread that hangs is replaced, and its request counts as lost. */
 static bool is_ready(struct kineto *k, int64_t now_ns)
 {
 	size_t at;

@@ -104,7 +104,7 @@ static bool is_interrupted(const struct kineto_capture *c)
 
 /* ---- with the socket of our own ---- */
 
-/* Answers the jobs, asks those that are new, and counts those that have written. */
+/* Answers jobs, sends requests to new ones, and counts jobs that have written their trace. */
 static ow_status serve_jobs(struct kineto_capture *c, enum kineto_state *before, size_t cap,
 			    struct ow_error *err)
 {

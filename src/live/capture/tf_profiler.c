@@ -351,7 +351,7 @@ static ow_status report_timeout(const struct grpc *g)
 			 g->call->address, (double)g->call->timeout_ns / 1e9, g->answer->len);
 }
 
-/* Why it stopped answering, if it said so. */
+/* The reason that the server gave for ending the stream; false without one. */
 static bool say_why(const struct grpc *g, char *to, size_t size)
 {
 	if (g->was_reset)
@@ -447,7 +447,7 @@ static ow_status judge_answer(const struct grpc *g)
 	return OW_OK;
 }
 
-/* Of what libnghttp2 makes of bytes that came. */
+/* Explains why libnghttp2 rejected the received bytes. */
 static ow_status explain_failure(const struct grpc *g, ssize_t code)
 {
 	if (g->answer->failed || code == NGHTTP2_ERR_NOMEM)

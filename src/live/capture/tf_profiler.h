@@ -32,7 +32,7 @@ struct tf_profiler_request {
 	const char *address;	      /* HOST:PORT */
 	int64_t for_ns;		      /* what the job records */
 	int64_t wait_ns;	      /* and how long its answer may take beyond that */
-	const char *folder, *session; /* where servers that save it themselves put it */
+	const char *folder, *session; /* where servers that save the profile themselves put it */
 	size_t answer_limit;
 	bool (*go_on)(void *arg);
 	void *arg;

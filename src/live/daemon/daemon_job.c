@@ -17,8 +17,10 @@
 #include <unistd.h>
 
 #define SECOND_NS ((int64_t)1000000000)
-#define QUIET_NS (10 * SECOND_NS)   /* without processes: then its file is closed */
-#define AWAITED_NS (15 * SECOND_NS) /* after a restart: then it has ended */
+#define QUIET_NS (10 * SECOND_NS) /* without processes: then its file is closed */
+#define AWAITED_NS                                                                                 \
+	(15 *                                                                                      \
+	 SECOND_NS) /* after a restart of the daemon: a job that does not connect within this time has ended */
 #define RETRY_NS SECOND_NS
 #define SEGMENT_MOST ((size_t)4 << 20)
 #define KNOWN_MOST 65536u
@@ -186,7 +188,7 @@ static size_t segment_bytes(const struct daemon_job *job)
 static void give_to_user(const struct daemon_job *job, int fd)
 {
 	if (geteuid() == 0 && job->info.uid != 0 && fchown(fd, job->info.uid, (gid_t)-1) != 0)
-		return; /* then only root reads it */
+		return; /* without it only root can read the file */
 }
 
 static ow_status make_file(struct daemon_job *job, struct recording *r, uint64_t size,
@@ -476,7 +478,7 @@ void job_describe(struct daemon_job *job)
 		describe_process(info, &p);
 	}
 	info->processes = processes;
-	info->ranks = MAX(info->ranks, rank_count); /* those that have ended are part of it, too */
+	info->ranks = MAX(info->ranks, rank_count); /* includes processes that have ended */
 	info->records = job->records_before + job->collector.totals.records;
 	info->dropped = job->dropped_before + job->collector.totals.dropped + dropped;
 	info->first_file = job->ring.first;

@@ -29,7 +29,7 @@ struct disk_ring {
 	uint64_t bytes; /* of all but the one that grows */
 };
 
-/* Of a folder that is there: finds the files that are in it. */
+/* Opens an existing folder and finds the files in it. */
 ow_status disk_ring_open(struct disk_ring *ring, struct mem *mem, const char *folder,
 			 struct ow_error *err);
 void disk_ring_release(struct disk_ring *ring);
@@ -102,13 +102,13 @@ ow_status job_save_about(struct daemon_job *job, struct ow_error *err);
 bool job_know(struct daemon_job *job, const struct known_process *process);
 /* 0 when it is not known. */
 uint32_t job_number_of(const struct daemon_job *job, uint32_t pid, int64_t monotonic_ns);
-/* Whether a process that runs, and has this pid, is one of it. */
+/* Whether a running process with this pid belongs to the job. */
 bool job_has_process(const struct daemon_job *job, uint32_t pid);
 /* The connection is taken over in any case. */
 ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, struct ow_error *err);
 /* Writes what is due, begins new files, drops old ones, sees the end. */
 void job_tick(struct daemon_job *job, int64_t now_ns);
-/* What it takes on disk, and soon will. */
+/* Bytes that the job uses on disk, including those that will be written soon. */
 uint64_t job_bytes(const struct daemon_job *job);
 /* Everything that waits goes to the file. */
 void job_flush(struct daemon_job *job);

@@ -54,7 +54,7 @@ void daemon_measure(struct daemon *d)
 			measure_job(d, d->jobs[i]);
 }
 
-/* What a job is called for those who may not know its name. */
+/* The name of a job for users who may not see it. */
 #define HIDDEN_NAME 48
 
 static const char *shown_name(const struct daemon *d, const struct daemon_job *job, uint32_t uid,

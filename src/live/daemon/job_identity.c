@@ -88,7 +88,7 @@ static struct str base_name(struct str path)
 	return slash == STR_NONE ? path : str_skip(path, slash + 1);
 }
 
-/* Programs that run others: these say what is done. */
+/* Programs that run other programs, whose names say more about the job. */
 static bool is_runner(struct str program)
 {
 	static const char *const names[] = { "python", "pypy", "sh",	 "bash", "dash",

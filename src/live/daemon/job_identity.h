@@ -36,7 +36,7 @@ struct job_identity {
 
 void identity_find(const struct identity_facts *facts, struct job_identity *id);
 
-/* RANK and its like; -1 when there is none. */
+/* RANK or a similar variable; -1 without any. */
 int32_t identity_rank(struct str variables);
 /* The value of a variable; no pointer when it is not there. */
 struct str identity_variable(struct str variables, const char *name);

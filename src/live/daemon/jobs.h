@@ -47,7 +47,7 @@ struct job_info {
 	int64_t step_ns; /* median of the last steps of the process that is furthest; 0: none seen */
 	uint64_t disk_bytes;
 	uint64_t saved_bytes;		/* of saved incidents beside the ring */
-	uint32_t first_file, last_file; /* of the ring; 0: none yet */
+	uint32_t first_file, last_file; /* of the ring; 0: no file yet */
 	char name[JOBS_NAME];
 	char framework[JOBS_NAME];
 	char identity[JOBS_NAME * 2]; /* how it was identified: "slurm 4711", "process 815" */
@@ -187,7 +187,7 @@ void runtime_dir(char *to, size_t size);
 /* The places where a client looks for a socket, one after the other: only that of $OPWATCH_SOCKET when that is set. False
  * after the last; empty when there is nothing. */
 bool runtime_socket(unsigned index, char *to, size_t size);
-/* That of the user's daemon, or what $OPWATCH_SOCKET says, whether it is there or not. */
+/* The socket of the user's daemon, or $OPWATCH_SOCKET, whether it exists or not. */
 void runtime_usual_socket(char *to, size_t size);
 /* Where rings go: /var/tmp/opwatch-UID, for root /var/lib/opwatch. */
 void runtime_data_dir(char *to, size_t size);

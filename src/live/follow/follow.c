@@ -26,7 +26,7 @@
 
 #define SEGMENT_MAX ((uint64_t)1 << 30)
 #define TURN_BYTES ((uint64_t)64 << 20)
-#define FOLDER_BACK 3u /* files of a ring that are read before the last one */
+#define FOLDER_BACK 3u /* how many files of a ring are read before the last one */
 
 /* ---- opening ---- */
 
@@ -202,7 +202,7 @@ ow_status follow_open(struct follow *f, struct mem *mem, const char *path, int64
 	return status;
 }
 
-/* Files that are before this one, and no longer needed. */
+/* Closes the first `count` files, which are no longer needed. */
 void follow_close_files(struct follow *f, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -665,7 +665,7 @@ static bool add_run(struct cutting *c, const struct live_run *run, uint32_t firs
 	return to != NULL;
 }
 
-/* What ended before goes; what says whose the records are stays. */
+/* Records that ended before the cut are dropped; records that name threads and queues are kept. */
 static bool is_old(struct cutting *c, const char *record)
 {
 	struct ring_record r;
@@ -773,7 +773,8 @@ static ow_status put_segment(struct cutting *c, size_t segment, struct ow_error 
 			    1u << LIVE_BLOCK_SAMPLE);
 	if (!follow_read(c->f, &c->f->segments[segment], &c->bytes))
 		return error_no_memory(err);
-	(void)live_blocks_find(buf_str(&c->bytes), wanted, c->blocks); /* what is left of it */
+	(void)live_blocks_find(buf_str(&c->bytes), wanted,
+			       c->blocks); /* the part of it that is kept */
 	put_rest(c);
 	if (!put_runs(c) || (samples && (!begin_numbers(c, segment) || !put_samples(c))))
 		return error_no_memory(err);

@@ -23,16 +23,17 @@
 
 struct follow_segment {
 	uint64_t offset, size;
-	uint32_t file;			/* its number */
-	uint32_t texts, frames, stacks; /* bytes of its follow_stacks that were written before it */
-	int64_t first_ns, last_ns;	/* monotonic: of its slices; without any, of those before */
+	uint32_t file; /* its number */
+	uint32_t texts, frames,
+		stacks; /* bytes of its follow_stacks that were written before the segment */
+	int64_t first_ns, last_ns; /* monotonic: of its slices; without any, of those before */
 	int64_t first_sample_ns, last_sample_ns; /* of its samples; first > last when it has none */
 	uint32_t records;
 };
 
 /* What samples are made of, by numbers: these begin at 1 in each file, and again when sampling starts again. */
 struct follow_stacks {
-	uint64_t segment; /* since which they are these */
+	uint64_t segment; /* the segment from which on these are valid */
 	uint32_t file;
 	struct buf texts, frames, stacks; /* rows as they are in blocks */
 };
@@ -83,7 +84,7 @@ struct follow {
 	size_t file_count, file_cap;
 	dev_t device; /* of a file by itself */
 	ino_t inode;
-	uint64_t at;	   /* what is before was read */
+	uint64_t at;	   /* everything before this offset was read */
 	bool closed;	   /* its end was written: nothing comes any more, but to a folder */
 	bool removed;	   /* the file was removed; it is still open */
 	bool caught_up;	   /* nothing more was there at the end of the last turn */
@@ -140,7 +141,7 @@ struct follow_range {
 	bool no_samples;	/* they are not wanted */
 	bool exact; /* of its first segments only what ends after from_ns; no processes that did nothing */
 	/* Out. */
-	int64_t begin_ns; /* from there on all is there */
+	int64_t begin_ns; /* from this time on the recording is complete */
 	uint64_t records; /* exact: all; else those of things that were done */
 	uint64_t samples;
 	int64_t first_ns; /* exact: when the first thing that is in it began; INT64_MAX without */
@@ -168,7 +169,7 @@ struct cut_summary {
 
 struct cut {
 	const struct job_info *job;
-	int64_t last_ns; /* this much, up to the last record that is there; 0: all */
+	int64_t last_ns; /* only this much time before the last record; 0: everything */
 	int64_t from_ns; /* or what ended after this time of the monotonic clock; 0: not asked */
 	const char *out_path; /* made again, for its owner only */
 };

@@ -24,9 +24,9 @@ void follow_close_files(struct follow *f, size_t count);
 struct follow_process *follow_process(const struct follow *f, uint32_t number);
 /* What samples of a segment are made of; NULL when there is nothing. */
 const struct follow_stacks *follow_stacks_of(const struct follow *f, size_t segment);
-/* Whether it is something that was done, and when that ended. */
+/* Whether the record describes an interval, and when that ended. */
 bool follow_slice_end(const struct ring_record *r, int64_t *end_ns);
-/* What a ring had dropped before a segment. */
+/* Number of records that a ring had dropped before a segment. */
 struct follow_drop follow_dropped_before(const struct follow *f, uint32_t process, uint32_t ring,
 					 uint64_t segment);
 

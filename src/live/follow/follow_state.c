@@ -33,7 +33,8 @@ static bool take_process(struct follow *f, const struct live_process *row)
 	struct follow_process *known = follow_process(f, row->number);
 
 	if (known)
-		known->ended = false; /* it had lost its connection, and comes again */
+		known->ended =
+			false; /* the process had lost its connection and is connected again */
 	if (!row->number || known || f->process_count >= PROCESSES_MAX)
 		return true;
 	if (!vec_reserve(f->mem, f->processes, f->process_cap, f->process_count + 1))
@@ -410,7 +411,7 @@ static void take_ends(struct follow *f, struct str block)
 	}
 }
 
-/* What has no slices is of the time of what was before it. */
+/* A segment without slices gets the time of the segment before it. */
 static void set_times(struct follow *f, struct follow_segment *segment)
 {
 	f->newest_ns = MAX(f->newest_ns, segment->last_ns);
@@ -496,7 +497,7 @@ static void trim_drops(const struct follow *f, struct follow_ring *ring)
 		memmove(ring->drops, ring->drops + drop, ring->drop_count * sizeof(*ring->drops));
 }
 
-/* What the segments that are left do not need. */
+/* Frees what the remaining segments do not need. */
 static void trim_rest(struct follow *f)
 {
 	size_t drop;

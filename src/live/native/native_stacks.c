@@ -118,7 +118,7 @@ static void close_thread(struct native_thread *t)
 		close(t->fd);
 }
 
-/* Users may have so much of it only: many threads have small ones. 0, or the errno. */
+/* The kernel limits this memory per user, so jobs with many threads get small rings. Returns 0 or an errno. */
 static int map_ring(struct native_thread *t)
 {
 	for (size_t pages = RING_PAGES; pages >= RING_PAGES_LEAST; pages /= 2) {
@@ -416,7 +416,7 @@ static int find_no_debuginfo(Dwfl_Module *module, void **data, const char *name,
 	return -1;
 }
 
-/* Whose modules libdw opens at present: its callback gets nothing that says so. */
+/* The process whose modules libdw is opening. libdw's callback has no argument for it. */
 static _Thread_local pid_t module_pid;
 
 /* The file as the process sees it, also in a container; a file that would make us wait is left out. */

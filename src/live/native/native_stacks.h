@@ -59,7 +59,8 @@ ow_status native_events_open(struct native_events *e, struct mem *mem, pid_t pid
 void native_events_close(struct native_events *e);
 /* Threads that have come or gone since; all of them again when there is another program. False without memory. */
 bool native_events_refresh(struct native_events *e);
-/* Descriptors that are readable when there is a sample: this many, at most `cap`; and what poll said of them. */
+/* Fills `fds` with at most `cap` descriptors that become readable with a sample and returns their number; native_events_polled
+ * takes poll's result. */
 size_t native_events_poll(const struct native_events *e, struct pollfd *fds, size_t cap);
 void native_events_polled(struct native_events *e, const struct pollfd *fds, size_t count);
 typedef void (*native_take_fn)(void *arg, const struct native_sample *sample);

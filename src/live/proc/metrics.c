@@ -342,7 +342,7 @@ static bool is_inherited(size_t metric)
 	       metric == JOB_DISK_WRITTEN;
 }
 
-/* What a process has done since it was seen last; all of it when it is new, unless everything is. */
+/* Adds what a process did since the last call. Of a new process everything counts, unless all processes are new. */
 static bool add_process(struct job_meter *meter, pid_t pid, uint64_t done[JOB_METRICS])
 {
 	struct metered_process *item;

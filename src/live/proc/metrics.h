@@ -79,7 +79,7 @@ extern const struct meter_info gpu_metric_info[GPU_METRICS];
 struct host_meter {
 	uint64_t values[HOST_METRICS];
 };
-/* What could not be read keeps its value. */
+/* Reads the host's metrics. Values that cannot be read stay unchanged. */
 void host_meter_read(struct host_meter *meter);
 
 struct job_meter {
@@ -88,7 +88,7 @@ struct job_meter {
 	size_t count, cap;
 	bool begun;
 	uint64_t values[JOB_METRICS];
-	/* Of processes that have ended: the system adds what they read and wrote to the process that waits for them. */
+	/* I/O of ended processes: the system adds it to the process that waits for them. */
 	uint64_t inherited[JOB_METRICS];
 	unsigned inherited_age; /* calls since then: not everybody is waited for */
 };

@@ -90,7 +90,7 @@ struct remote {
 	uint64_t reads; /* system calls */
 };
 
-/* One of the pieces that are read by one call. */
+/* One of the pieces that one call reads. */
 struct remote_part {
 	uint64_t at;
 	void *to;

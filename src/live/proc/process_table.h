@@ -33,7 +33,7 @@ struct process_row {
 	uint32_t threads;
 	uint64_t start_ticks;
 	struct process_sums sums;
-	double cpu;			/* processors that it keeps busy */
+	double cpu;			/* number of processors that it keeps busy */
 	double wait;			/* threads of it that wait for a processor, on average */
 	int64_t memory;			/* resident bytes */
 	double read_rate, write_rate;	/* bytes a second */

@@ -89,7 +89,7 @@ struct search {
 	char name[PROC_NAME];
 	char exe[512];
 	uint32_t minor; /* 3.minor, from the names of what is mapped */
-	uint32_t old;	/* 27, 36, 37: one that we cannot read */
+	uint32_t old;	/* 27, 36, 37: a Python version that cannot be read */
 	bool deleted;	/* the file of the interpreter is no longer on disk */
 	struct ow_error *err;
 };
@@ -227,7 +227,7 @@ static ow_status look_in_file(struct search *s, const struct proc_map *map, stru
 	return OW_OK;
 }
 
-/* Libraries before the program: that one may only have the name of what it gets from the library. */
+/* Searches libraries before the program, because the program may only import the symbol from the library. */
 static ow_status look_in_maps(struct search *s, struct str maps, struct py_place *place)
 {
 	for (int libraries = 1; libraries >= 0; libraries--) {

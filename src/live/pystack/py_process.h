@@ -68,9 +68,10 @@ struct py_process {
 	struct py_codes codes;
 	struct py_thread *threads;
 	size_t thread_count, thread_cap;
-	uint64_t interpreters[PY_INTERPRETERS]; /* those that were there last; 0: none */
-	struct py_raw_stack other;		/* the second reading */
-	struct remote_batch all, again;		/* of all threads; of one that has changed */
+	uint64_t interpreters
+		[PY_INTERPRETERS];	/* interpreters that the last sample found; 0: none */
+	struct py_raw_stack other;	/* the second reading */
+	struct remote_batch all, again; /* of all threads; of one that has changed */
 	uint32_t tid_offset; /* of the thread's id in what pthread_self points to; 0 when unknown */
 	struct cpu_colocate beside;
 	/* What looking may take of our processor: the thread's clock at which a stack that changes is given up; 0: no end. */

@@ -222,7 +222,7 @@ static ow_status look_around(struct sampler *s, int64_t now_ns, struct ow_error 
 
 /* ---- sampling ---- */
 
-/* Of one process; *gone when it has ended. */
+/* Samples one process; sets *gone when it has ended. */
 static ow_status sample_one(struct sampler *s, struct sampled *item, int64_t now_ns,
 			    py_take_fn take, void *arg, bool *gone, struct ow_error *err)
 {

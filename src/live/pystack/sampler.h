@@ -22,7 +22,7 @@ struct sampler {
 	/* Processor time that sampling may use per tick; 0: no limit. Unused time is saved up; without any left, ticks are
 	 * left out and counted. */
 	int64_t allowance_ns;
-	bool own_thread; /* all that this thread does between two ticks belongs to it */
+	bool own_thread; /* sampling includes everything that this thread does between two ticks */
 	int64_t credit_ns, cpu_mark_ns;
 	uint32_t left_out_in_row; /* ticks before this one */
 	/* sums of the processes that have ended; see sampler_sums */

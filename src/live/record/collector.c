@@ -256,7 +256,7 @@ void collector_add_text(struct collector *c, struct collected *p, enum live_text
 		recording_add_text(c->recording, p->number, kind, number, s);
 }
 
-/* Whether slices of that name mark steps. */
+/* Remembers a name if slices of that name mark steps. */
 static void see_name(struct collected *p, uint32_t number, struct str name)
 {
 	enum step_mark mark = step_mark_of(name);
@@ -476,7 +476,7 @@ static bool is_drained(const struct collected *p)
 	return true;
 }
 
-/* What a process says is since its begin, also when it has connected again. */
+/* The counts of a process start with the process, also after it has connected again. */
 static void count_lost(struct collector *c, const struct collected *p, const struct live_end *end)
 {
 	struct collector_known none = { 0 }, *known = p->known ? &c->known[p->known - 1] : &none;
@@ -487,7 +487,7 @@ static void count_lost(struct collector *c, const struct collected *p, const str
 	known->rings_lost = end->rings_lost;
 }
 
-/* Calls that came so fast that they were only counted, after the last one that was recorded. */
+/* Writes the calls that were only counted, because they came too fast, since the last recorded one. */
 static void look_at_unrecorded(struct collector *c, struct collected *p, int64_t now)
 {
 	for (size_t i = 0; i < p->ring_count; i++)
@@ -504,7 +504,7 @@ static void look_at_unrecorded(struct collector *c, struct collected *p, int64_t
 
 			if (!row.calls || !row.ns || row.calls > UINT32_MAX)
 				continue;
-			/* It was killed behind a record that has them. */
+			/* The process was killed after a record that includes these calls. */
 			if (taken && (int32_t)((uint32_t)atomic_load(&ring->head) - taken) >= 0)
 				continue;
 			collector_need_name(c, p, row.ns);

@@ -117,7 +117,7 @@ struct collector {
 	char socket_path[108], folder[96];
 	struct collected **processes;
 	size_t count, cap;
-	struct collector_known *known; /* also those that have gone: they may come again */
+	struct collector_known *known; /* also processes that are gone; they may connect again */
 	size_t known_count, known_cap;
 	struct collector_quota *quota; /* NULL: none */
 	uint32_t last_number;
@@ -153,7 +153,7 @@ void collector_leave(struct collector *c);
 /* Waits until it is time, or something comes, or `fd` (unless -1) is readable; reads and writes what is due. Returns
  * false when there is no memory. */
 bool collector_turn(struct collector *c, int fd);
-/* Reads and writes all that is there. */
+/* Reads all records and writes them. */
 void collector_drain(struct collector *c);
 /* What a process is called in the recording; 0 when it is not connected. */
 uint32_t collector_number(const struct collector *c, pid_t pid);
@@ -171,13 +171,13 @@ bool collector_adopt(struct collector *c, int fd, uint32_t pid, uint32_t number,
 void collector_refuse(struct collector *c, uint32_t pid, uint32_t version);
 /* Descriptors to wait for: c->count of them. */
 void collector_poll(const struct collector *c, struct pollfd *fds);
-/* What came of that: as many as there were. */
+/* Handles what poll reported; `count` is that of collector_fill. */
 void collector_receive(struct collector *c, const struct pollfd *fds, size_t count);
 /* Writes what is due. */
 void collector_tick(struct collector *c);
 /* The fullest ring, in parts of 256. */
 unsigned collector_fill(const struct collector *c);
-/* When rings are to be looked at again that were so full, after a wait of so long. */
+/* After how many milliseconds to read the rings again, given how full they were and how long the last wait was. */
 int collector_next_look_ms(unsigned fill, int before_ms);
 /* Asks a process, or with 0 all, to take the hooks out; a process that has done so disconnects. */
 void collector_ask_stop(struct collector *c, uint32_t pid);
@@ -193,7 +193,7 @@ struct collected_info {
 	uint64_t records;
 	uint64_t dropped; /* that are not in the totals */
 	struct step_meter steps;
-	char torch[64]; /* version, when it is there */
+	char torch[64]; /* version of PyTorch, when it is loaded */
 	char step_marker[RING_MARKER_MAX];
 	bool opencl;
 };

@@ -87,8 +87,8 @@ static void look_at_io(struct collector *c, struct collected *p, int64_t now)
 		recording_add_count(c->recording, &row);
 }
 
-/* What a thread got of the processors since it was looked at last. Of a thread that sleeps nothing is written until it
- * runs again; then first how long it slept. */
+/* Writes the processor time of a thread since the last look. For a sleeping thread nothing is written until it runs again; then
+ * first the end of its sleep. */
 static void look_at_schedule(struct collector *c, const struct collected *p, uint32_t tid,
 			     struct thread_schedule *s, int64_t now)
 {

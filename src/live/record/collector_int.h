@@ -46,7 +46,7 @@ struct collected {
 	struct thread_schedule schedule; /* of its first thread */
 	bool ended, over_quota;
 	uint64_t records;
-	/* Names that mark steps, and what they showed. */
+	/* Names that mark steps, and the steps that they marked. */
 	uint32_t step_names[STEP_NAMES];
 	uint8_t step_marks[STEP_NAMES];
 	size_t step_count;
@@ -58,7 +58,7 @@ struct collected {
 void collector_report(struct collector *c, const char *format, ...) OW_PRINTF(2, 3);
 
 /* collector.c */
-/* Those that are in no sum yet. */
+/* Records that the ring dropped and that no sum includes yet. */
 uint64_t ring_seen_dropped(const struct ring_seen *ring);
 void collector_add_text(struct collector *c, struct collected *p, enum live_text_kind kind,
 			uint32_t number, uint32_t text);

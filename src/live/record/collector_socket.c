@@ -20,7 +20,7 @@
 
 #define PREFIX "opwatch-"
 #define RANDOM_CHARACTERS 6
-#define OLD_SECONDS 60 /* a collector that is starting has a folder before it listens */
+#define OLD_SECONDS 60 /* a collector that is starting makes its folder before it listens */
 #define KNOWN_MOST 65536u
 
 /* ---- folders of killed collectors ---- */
@@ -229,13 +229,13 @@ static void take_new_ring(struct collector *c, struct collected *p, int fd)
 		c->quota->rings++;
 		c->quota->bytes += view.bytes;
 	}
-	/* One that another collector has read before does not say again whose it is. */
+	/* A ring that another collector read before does not name its thread again. */
 	p->rings[p->ring_count] =
 		(struct ring_seen){ .view = view, .tid = atomic_load(&view.ring->thread) };
 	collector_add_place(c, p, &p->rings[p->ring_count++]);
 }
 
-/* One packet with its descriptor; false when there is none. */
+/* Receives one packet with its descriptor; false when there is none. */
 static bool receive_message(int socket, struct ring_message *message, int *fd, bool *closed)
 {
 	size_t len = packet_receive(socket, message, sizeof(*message), fd, closed);

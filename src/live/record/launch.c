@@ -94,7 +94,7 @@ struct variable {
  * The recorder is appended to lists such as LD_PRELOAD, so what the user put there still comes first.
  */
 
-/* The value that is there, and ours behind it. */
+/* Appends our value to the variable's present value. */
 static const char *append_to_list(struct arena *arena, const char *name, const char *value)
 {
 	const char *there = getenv(name);
@@ -140,7 +140,7 @@ static char **merge_environment(struct arena *arena, const struct variable *vari
 	return env;
 }
 
-/* Of these there can be one only, and the user's own stays. A recorder that was built without that part is none. */
+/* Only one such plugin is possible, and the user's own takes precedence. A recorder that was built without it has none. */
 static void add_plugin(struct mem *mem, struct variable *list, size_t *count, const char *name,
 		       const char *recorder, const char *symbol)
 {

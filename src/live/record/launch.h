@@ -21,7 +21,7 @@ struct launch {
 	bool wait_children; /* goes on until nothing of the job runs, or a signal comes */
 	bool started;	    /* out */
 	int exit_code;	    /* out: of the job, or -1 */
-	int exit_signal;    /* out: what ended it, or 0 */
+	int exit_signal;    /* out: the signal that ended the program, or 0 */
 	uint32_t left;	    /* out: processes that ran on when the recording ended */
 };
 

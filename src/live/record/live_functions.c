@@ -311,7 +311,8 @@ static void sample_natives(struct live_functions *f)
 
 		if (t->refused)
 			continue;
-		if (sampler_find(&f->sampler, t->pid)) { /* it began as something else */
+		if (sampler_find(&f->sampler,
+				 t->pid)) { /* the process was not Python when it started */
 			close_native(t);
 			t->refused = true;
 			continue;
@@ -439,7 +440,7 @@ void live_functions_choose(struct live_functions *f, const pid_t *pids, size_t c
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* What computes comes before what waits. */
+/* Functions that compute come before functions that wait. */
 static int by_cpu(const void *a, const void *b)
 {
 	const struct live_function *x = a, *y = b;

@@ -18,7 +18,7 @@ struct live_function {
 	char name[LIVE_FUNCTION_NAME];
 	char place[LIVE_FUNCTION_NAME]; /* file and line, or the library; may be empty */
 	/* Shares of the last seconds: 1 is one thread all the time. */
-	double own;   /* it was the innermost one */
+	double own;   /* weight of samples in which it was the innermost function */
 	double total; /* it was anywhere in the stack */
 	double cpu;   /* of own: on a processor */
 };

@@ -259,7 +259,7 @@ void stack_feed_close(struct stack_feed *f)
 	add_note(f, f->unanswered, "samples missed: files or memory of the job did not answer");
 	add_note(f, f->no_memory, "time out of memory: stacks were no longer sampled after that");
 	f->c->beat = NULL;
-	if (is_over) { /* else what it works on stays */
+	if (is_over) { /* otherwise the thread keeps its working data */
 		sampler_release(&f->side->sampler);
 		step_watches_release(&f->side->steps);
 		mem_free(side_mem(), f->side, sizeof(*f->side));

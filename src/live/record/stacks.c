@@ -190,7 +190,7 @@ static ow_status add_native(struct stack_recording *r, const int64_t *pids, size
 	return OW_OK;
 }
 
-/* What people see first are the stacks that there are. */
+/* Chooses the metric that is shown first: one that has stacks. */
 static void choose_metric(struct stack_recording *r)
 {
 	struct sampler_sums sums;

@@ -213,7 +213,7 @@ static void watch_code(struct step_watches *w, struct py_process *p, const struc
 				  "kernel or the container forbids"
 				: "before Python 3.12 that needs a watchpoint of the processor, "
 				  "and none is free");
-	w->count++; /* also what was refused, so that it is not tried again */
+	w->count++; /* refused ones are kept, too, so that they are not tried again */
 }
 
 static struct step_watch *watch_of(struct step_watches *w, pid_t tid, uint64_t code)

@@ -40,7 +40,7 @@ struct stream_sample {
 void perf_stream_sample(struct perf_stream *s, const struct stream_sample *sample);
 /* A record of the kernel that is not a sample, whose end has thread and time. */
 void perf_stream_record(struct perf_stream *s, const void *record, size_t size);
-/* Of a process that ran before: its name, and a mapping. */
+/* Writes the name of a process that ran before the recording; stream_map is one of its mappings. */
 void perf_stream_name(struct perf_stream *s, pid_t pid, pid_t tid, const char *name);
 struct stream_map {
 	pid_t pid; /* -1: the kernel */

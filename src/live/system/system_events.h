@@ -45,7 +45,7 @@ void system_events_close(struct system_events *e);
 void system_events_wait(const struct system_events *e, int timeout_ms);
 typedef void (*system_take_fn)(void *arg, enum system_kind kind,
 			       const struct perf_event_header *record, int64_t ts_ns);
-/* What has come so far. */
+/* Reads the events that have arrived so far. */
 void system_events_read(struct system_events *e, system_take_fn take, void *arg);
 
 #endif

@@ -19,7 +19,7 @@ struct system_options {
 	void *arg;
 };
 
-/* What a process used in the second before. */
+/* What a process used in the last second. */
 struct system_use {
 	pid_t pid;
 	char name[PROC_NAME];

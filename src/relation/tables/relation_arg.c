@@ -190,7 +190,7 @@ static ow_status decode_block(const struct table_part *p, uint32_t block, struct
 	OW_TRY(read_block(p->m, block, texts, &n, arena, err));
 	for (uint32_t i = 0; i < n; i++)
 		OW_TRY(decode_event(d, 1 + block * BLOCK + i, texts[i], arena, err));
-	if (d->count != d->cap) /* the file is not what it was when it was counted */
+	if (d->count != d->cap) /* the file has changed since its arguments were counted */
 		return error_set(err, OW_E_IO, "arguments changed while they were read");
 	*out = d;
 	return OW_OK;

@@ -40,7 +40,7 @@ static uint32_t file_strings(const struct model *m)
 	return strings;
 }
 
-/* For a path that is not in the file itself: the one string there from which it was made. */
+/* For a path that is not a string of the file: finds the string from which it was made. */
 static bool find_path_labels(struct trace_list *list)
 {
 	const struct model *m = list->m;

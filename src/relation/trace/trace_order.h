@@ -59,8 +59,8 @@ static inline uint32_t trace_order_bits(uint64_t word)
 	return (uint32_t)(word * UINT64_C(0x0101010101010101) >> 56);
 }
 
-/* How many places are before one that was added. An element that shares its bit with a tiny one comes after it:
- * nothing else begins so close before it. */
+/* The number of added places before `place`. An element that shares its bit with a tiny one comes after it, because no other
+ * element can begin so close. */
 static inline uint32_t trace_order_at(const struct trace_order *o, uint64_t place)
 {
 	uint64_t grain = place >> o->shift, bit = UINT64_C(1) << grain % 64;

@@ -635,7 +635,7 @@ static struct meta meta_of(const struct model *m)
 struct string_reader {
 	const struct model *m;
 	uint32_t next;
-	size_t within; /* bytes of that string (and its NUL) that were given */
+	size_t within; /* bytes of that string (with its NUL) that were returned so far */
 };
 
 static void read_lengths(void *arg, void *to, size_t len)

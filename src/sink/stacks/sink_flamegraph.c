@@ -803,7 +803,7 @@ static void put_title_text(struct flame *f)
 		writer_xml(&f->w, f->measure.title);
 }
 
-/* What the picture is about and what it does not show: frames that only the base has have no width. */
+/* Says what the picture compares and what it cannot show: frames that exist only in the base have no width. */
 static void put_diff_summary(struct flame *f)
 {
 	writer_puts(&f->w, "<text class=\"note\" x=\"10\" y=\"43\">");

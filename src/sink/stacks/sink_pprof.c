@@ -320,7 +320,8 @@ struct pprof {
 	struct map string_map; /* → index, the empty string is not in it */
 
 	struct entries functions, locations;
-	uint32_t *location; /* per displayed node: of the call that leads to it, 0 = none */
+	uint32_t
+		*location; /* per displayed node: location of the call that leads to it, 0 = none */
 
 	struct sample *samples;
 	size_t sample_cap;

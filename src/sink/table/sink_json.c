@@ -9,7 +9,7 @@
 struct json {
 	struct table_out o;
 	const struct table *t;
-	struct str *names; /* what stands before each value */
+	struct str *names; /* the text before each value: comma and key */
 	uint32_t level;	   /* open objects */
 };
 

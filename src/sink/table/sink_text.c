@@ -603,7 +603,7 @@ struct tree_cell {
 	int64_t value;
 	enum column_unit unit;
 	bool real;
-	size_t len; /* 0: there is none yet */
+	size_t len; /* 0: no line yet */
 	char text[HUMAN_SIZE];
 };
 
@@ -679,7 +679,7 @@ static bool same_values(const struct tree_text *t, const struct tree_line *line)
 	       t->last.accounted == line->accounted;
 }
 
-/* What a column shows of a line; false when that is unknown. */
+/* The value of a column in a line; false when it is unknown. */
 static bool value_of(const struct tree_text *t, const struct tree_column *c,
 		     const struct tree_line *line, int64_t *value)
 {

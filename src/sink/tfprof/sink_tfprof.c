@@ -116,7 +116,7 @@ static const struct field multi_fields[] = { MEMORY_FIELDS, TIME_FIELDS, COUNT_F
 					     TEXT_FIELDS("op occurrence (run|defined)") };
 #define FIELDS ARRAY_COUNT(node_fields)
 
-/* What explains a node besides its values. */
+/* Columns that are not numbers. */
 #define NOT_NUMBERS (SELECT_DEVICE | SELECT_OP_TYPES | SELECT_TENSOR_VALUE)
 
 struct text {

@@ -26,7 +26,7 @@ static size_t put_int(char *to, int64_t value)
  * 10^14), so only a tie in the third decimal depends on how it was rounded: that is left to printf. */
 static size_t put_scaled(char *to, int64_t n, int64_t scale)
 {
-	int64_t unit = scale / 100; /* what one hundredth stands for */
+	int64_t unit = scale / 100; /* the value of one hundredth */
 	int64_t hundredths;
 	size_t len;
 

@@ -60,7 +60,7 @@ static bool is_wanted(const struct slices *s, uint32_t i)
 
 /* ---- frames ---- */
 
-/* What makes two frames one slice: the function, else what stands for it. */
+/* Two frames are one slice if this key is equal: the function, or else the frame's text. */
 static uint64_t key_of(const struct model *m, uint32_t frame)
 {
 	uint32_t function = m->frame.function[frame].v;
@@ -131,7 +131,7 @@ static void add_sample(struct slices *s, uint32_t i, int64_t end)
 	s->end = end;
 }
 
-/* Where a sample ends; next: the one behind it on its track, or 0. */
+/* The end of a sample. next: the following sample of the track, or 0. */
 static int64_t end_of(const struct slices *s, uint32_t i, uint32_t next)
 {
 	const struct sample_table *t = &s->m->sample;

@@ -133,7 +133,7 @@ static void events_process(struct step_events *e, int64_t pid, struct str name, 
 struct timeline_device {
 	struct str name;
 	int64_t compute_pid, tensors_pid;
-	uint32_t step; /* the last one that listed it, from 1 */
+	uint32_t step; /* number of the last step that listed it, from 1 */
 	struct lanes lanes;
 };
 
@@ -263,7 +263,7 @@ static uint32_t find_tensor(const struct drawing *d, struct str name)
 	return 0;
 }
 
-/* A name that is there is replaced but keeps its place; its id is then that of the next new one. */
+/* An existing name is replaced but keeps its place; its id is that of the next new one. */
 static struct tensor *produce(struct drawing *d, struct str name)
 {
 	uint32_t at = find_tensor(d, name);

@@ -117,7 +117,7 @@ struct sweep {
 	size_t point_count;
 	struct point **ranked; /* positive points: value descending, then name */
 	uint32_t ranked_count;
-	uint32_t *active; /* per holder: rank of what it holds, or NONE */
+	uint32_t *active; /* per holder: the rank of the tensor that it holds, or NONE */
 	struct bits live;
 };
 

@@ -64,7 +64,7 @@ struct tree_node {
 	op_id op;		     /* scope, graph: the op, nil for pseudo scopes and the root */
 	uint32_t code;		     /* code view: its node in code_nodes */
 	bool accounted;
-	uint8_t chain; /* folded: lines below this one that are shown, too, each a child of the one before */
+	uint8_t chain; /* folded: number of shown lines below this one, each a child of the one before */
 };
 
 /* What a node of the op view has besides. */

@@ -85,7 +85,7 @@ static ow_status refill_gzip(struct feed *feed, z_stream *z)
 	return OW_OK;
 }
 
-/* After a member: another one, the end, padding, or something else. */
+/* Looks at the bytes after a gzip member: another member, the end, padding, or something else. */
 static ow_status next_member(struct unpack_job *job, struct feed *feed, z_stream *z, bool *more)
 {
 	uint64_t at = feed->at - z->avail_in;

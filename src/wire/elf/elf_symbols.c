@@ -18,7 +18,7 @@
 #define NAME_MAX_BYTES 4096
 #define STRINGS_MAX ((uint64_t)256 << 20)
 
-#define RANK_BEST 128		 /* of those that start where it does */
+#define RANK_BEST 128		 /* the best symbol among those that start at the same address */
 #define CHUNK ((size_t)48 << 10) /* a multiple of the size of a symbol, in both widths */
 
 enum { SHT_PROGBITS = 1, SHT_SYMTAB = 2, SHT_RELA = 4, SHT_NOTE = 7, SHT_REL = 9, SHT_DYNSYM = 11 };
@@ -201,7 +201,7 @@ static ow_status add_symbol(struct elf_symbols *e, const unsigned char *p,
 		return error_no_memory(err);
 	size = MIN(size, UINT64_MAX - value);
 	typed = (info & 15) != STT_NOTYPE;
-	/* prefers symbols with a size, then those with a type, then those that are not weak, then global ones */
+	/* prefers symbols with a size, then with a type, then strong ones, then global ones */
 	e->items[e->count++] =
 		(struct elf_symbol){ .start = value,
 				     .end = value + size,

@@ -626,7 +626,7 @@ static bool is_event(struct json_scan *scan, uint64_t offset)
 
 bool json_scan_guess(struct json_scan *scan, uint64_t from, uint64_t to, uint64_t *found)
 {
-	uint64_t before = MIN(from, (uint64_t)JSON_BLOCK); /* to see what stands before */
+	uint64_t before = MIN(from, (uint64_t)JSON_BLOCK); /* enough to see the bytes before it */
 
 	to = MIN(to, scan->in->size);
 	while (from < to && scan->guesses_left) {
@@ -691,7 +691,7 @@ void json_scan_init(struct json_scan *scan, const struct input *in, struct ow_er
 
 static size_t block_count(size_t cap)
 {
-	return cap / JSON_BLOCK + 2; /* a partial one, and the one of ones */
+	return cap / JSON_BLOCK + 2; /* one for a partial block, and one block of ones at the end */
 }
 
 static void free_window(struct json_scan *scan)
@@ -1001,8 +1001,8 @@ static bool skip_value(struct json_scan *scan, size_t p, struct json_item *item)
 	return true;
 }
 
-/* Whether the window's marks take the byte at p for what it looks like: neither escaped nor inside a
- * string or comment. Then they are right for what follows, too. */
+/* Whether the window's marks confirm the byte at p: neither escaped nor inside a string or comment. Then they are right for the
+ * bytes after it, too. */
 static bool marked(const struct json_scan *scan, size_t p)
 {
 	const struct json_block *block = &scan->blocks[p / JSON_BLOCK];

@@ -27,7 +27,7 @@ static bool hex_digit(char c)
 
 /* ---- the check ---- */
 
-/* After the escape at p (the backslash); NULL when it is none. */
+/* The end of the escape whose backslash is at p; NULL when it is not valid. */
 static const char *escape_end(const char *p, const char *end)
 {
 	if (end - p < 2)
@@ -88,7 +88,7 @@ OW_ALWAYS_INLINE const char *digits_end(const char *p, const char *end)
 	return p;
 }
 
-/* After the number at p; NULL when it is none. */
+/* The end of the number at p; NULL when p is not at a number. */
 OW_ALWAYS_INLINE const char *number_end(const char *p, const char *end)
 {
 	const char *from;
@@ -310,7 +310,7 @@ static void write_key(struct repair *r, struct str raw)
 	}
 }
 
-/* Before a value: the comma, or a key that is missing. */
+/* Writes what has to come before a value: the comma, or an empty key where one is missing. */
 static void begin_value(struct repair *r)
 {
 	if (in_object(r) && !r->have_key)
@@ -347,7 +347,7 @@ static struct str take_word(struct repair *r)
 	return str_make(from, (size_t)(r->p - from));
 }
 
-/* A number that is one but for its sign, its zeros or its point: +1, 007, .5, 5. */
+/* Repairs a number with an unusual sign, zeros or point: +1, 007, .5, 5. */
 static bool add_odd_number(struct buf *out, struct str word)
 {
 	const char *end = word.ptr + word.len, *p = word.ptr + (strchr("+-", *word.ptr) ? 1 : 0);

@@ -21,7 +21,7 @@ enum journal_kind {
 	JOURNAL_NONE, /* not written yet */
 	JOURNAL_NAME, /* value: bytes of the text, which is in the slots that follow; check: its crc */
 	JOURNAL_THREAD, /* value: thread id of the system; name: of the thread, or 0 */
-	JOURNAL_STEP,	/* a step begins; value: its number. The one before it ends here */
+	JOURNAL_STEP,	/* a step begins and the one before it ends; value: its number */
 	JOURNAL_END,	/* the step ends; value 1: it is none and is dropped */
 	JOURNAL_SLICE,	/* ends at ts; value: how long it took */
 	JOURNAL_VALUE	/* value: the bits of a double */
@@ -90,9 +90,9 @@ bool journal_is_ours(const struct journal *j);
 int64_t journal_now(const struct journal *j);
 /* The number of a text, 0 when there is no room. Longer ones are cut to JOURNAL_TEXT_MAX. */
 uint32_t journal_name(struct journal *j, struct str text);
-/* What this thread is called. */
+/* Sets the name of the calling thread. */
 void journal_name_thread(struct journal *j, uint32_t name);
-/* What this thread did since its last slice, or since the step began, was that. */
+/* Names the time since this thread's last slice, or since the step began. */
 void journal_mark(struct journal *j, uint32_t name);
 void journal_slice(struct journal *j, uint32_t name, int64_t start_ns, int64_t end_ns);
 /* INT64_MIN: the next number. Gives the number. */

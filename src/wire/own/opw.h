@@ -142,7 +142,7 @@ static inline bool opw_is(struct str head)
 	return head.len >= 8 && memcmp(head.ptr, OPW_MAGIC, 8) == 0;
 }
 
-/* Whether a file that begins so has a first segment of that kind. */
+/* Whether `head` is the beginning of a file whose first segment has that kind. */
 static inline bool opw_starts_with(struct str head, enum opw_kind kind)
 {
 	struct opw_head first;
@@ -238,7 +238,7 @@ struct live_process {
 enum live_process_flags {
 	LIVE_FORKED = 1 << 0,	/* and nothing was executed since */
 	LIVE_REFUSED = 1 << 1,	/* its recorder has another version: nothing is known of it */
-	LIVE_ATTACHED = 1 << 2, /* it ran before it was recorded */
+	LIVE_ATTACHED = 1 << 2, /* the process ran before it was recorded */
 };
 
 /* "place": of a file that begins in the middle: whose the records of a ring are, from the next run on, or with ring 0
@@ -298,13 +298,13 @@ struct live_count {
 /* "frame", "stack", "sample": stacks of Python code, read from outside. Each frame and stack is written once; those
  * that a stack or a sample is made of come in the same segment, or in one before. */
 struct live_frame {
-	uint32_t number;	 /* from 1, one after the other */
+	uint32_t number;	 /* numbered from 1 */
 	uint32_t function, file; /* texts: LIVE_SOURCE */
 	int32_t line, function_line;
 	uint32_t zero;
 };
 struct live_stack {
-	uint32_t number;	/* from 1, one after the other */
+	uint32_t number;	/* numbered from 1 */
 	uint32_t parent, frame; /* parent 0: the outermost */
 	uint32_t zero;
 };

@@ -71,7 +71,7 @@ struct pickle {
 	bool truncated;				   /* the input ended */
 	struct pickle_value foreign[PICKLE_NAMES]; /* texts: the first names that were not run */
 	uint32_t foreign_names;
-	uint64_t foreign_count; /* objects that are not what they should be */
+	uint64_t foreign_count; /* objects of unexpected types */
 
 	/* inside */
 	struct mem *mem;

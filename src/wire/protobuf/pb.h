@@ -150,7 +150,7 @@ bool pb_next_rare(struct pb *r, struct pb_field *f);
 OW_ALWAYS_INLINE bool pb_fail(struct pb *r, enum pb_problem problem)
 {
 	r->problem = problem;
-	r->end = r->at; /* so that there is no next field */
+	r->end = r->at; /* so that pb_next finds no further field */
 	return false;
 }
 

@@ -43,7 +43,7 @@ struct pb_stream_field {
 	uint64_t value;	 /* varint or fixed bits */
 	uint64_t start;	 /* where the field (its tag) begins */
 	uint64_t offset; /* bytes: where the content begins */
-	uint64_t size;	 /* bytes: how long it is, or as much of it as there is */
+	uint64_t size;	 /* bytes: the length, or as much as the input has */
 };
 
 /* The message in bytes [begin, end) of the window's input. */
@@ -64,9 +64,8 @@ void pb_stream_leave(struct pb_stream *s);
 const uint8_t *pb_stream_bytes(struct pb_stream *s, const struct pb_stream_field *f);
 bool pb_stream_record(struct pb_stream *s, const struct pb_stream_field *f, struct pb *record);
 
-/* After a record's reader has found a problem: fails the stream's status with the absolute offset of
- * it, unless there was a failure before. The stream itself goes on behind the record. `bytes` is what
- * pb_stream_bytes gave, or the record's first `at`. */
+/* For a record whose reader found a problem: sets the stream's status to the absolute offset of it, unless the stream has failed
+ * before. The stream continues after the record. `bytes` is what pb_stream_bytes gave, or the record's first `at`. */
 void pb_stream_damage(struct pb_stream *s, const struct pb_stream_field *f, const struct pb *record,
 		      const uint8_t *bytes);
 

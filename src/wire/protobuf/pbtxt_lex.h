@@ -81,7 +81,7 @@ bool text_bits(struct text *t, const struct pb_field_desc *field, bool allow_unk
 bool text_quote(struct text *t, int *quote, uint64_t *start);
 bool text_string(struct text *t, int quote, uint64_t start, struct buf *out, bool *done);
 
-/* The bracket that closes this one. */
+/* The bracket that closes `open`. */
 static inline char text_closing(int open)
 {
 	return open == '{' ? '}' : open == '<' ? '>' : ']';

@@ -84,7 +84,7 @@ ow_status checkpoint_open_input(struct checkpoint *c, struct mem *mem, const str
 				struct ow_error *err);
 void checkpoint_close(struct checkpoint *c);
 
-/* NULL when there is none. */
+/* The variable of that name; NULL when there is none. */
 const struct checkpoint_var *checkpoint_find(const struct checkpoint *c, struct str name);
 
 /* The value of a variable, in the byte order of this machine, row-major. */

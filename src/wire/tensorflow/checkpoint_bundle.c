@@ -154,7 +154,7 @@ static struct slices slices_of(const struct checkpoint_var *var)
 	return (struct slices){ pb_over(var->record.ptr, var->record.len) };
 }
 
-/* Marks the entries that are slices of others, and adds their bytes to these. */
+/* Marks entries that are slices of other entries, and adds their bytes to those. */
 static ow_status mark_parts(struct checkpoint *c, struct checkpoint_var *var, struct buf *key,
 			    struct ow_error *err)
 {
@@ -493,7 +493,7 @@ static ow_status check_overlap(struct reader *r, const struct checkpoint_var *va
 	return OW_OK;
 }
 
-/* That the slices are within the variable, do not overlap, and make up all of it. */
+/* Checks that the slices are within the variable, do not overlap, and cover all of it. */
 static ow_status check_slices(struct reader *r, const struct checkpoint_var *var)
 {
 	struct slices slices = slices_of(var);

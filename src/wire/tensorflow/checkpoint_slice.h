@@ -36,7 +36,7 @@ struct slice {
 /* False when it is not a message, or has more than CHECKPOINT_RANK_MAX extents. */
 bool slice_parse(struct pb message, struct slice *slice);
 bool slice_is_whole(const struct slice *slice);
-/* Whether it lies within the variable; *elements is then its size. */
+/* Whether the slice lies within the variable; sets *elements to its size. */
 bool slice_fits(const struct slice *slice, const struct checkpoint_var *var, int64_t *elements);
 bool slice_overlaps(const struct slice *a, const struct slice *b);
 /* "0,2:-" */

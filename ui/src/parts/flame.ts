@@ -79,7 +79,7 @@ export function invert(root: Node): Node {
   return out;
 }
 
-/** Everything of one name: what calls it (above) and what it calls (below) are separate trees; this is the second. */
+/** Merges all nodes of one name with the functions that they call. Callers are a separate tree. */
 export function mergeNamed(root: Node, name: string): Node {
   const out: Node = { name: "all", total: 0, self: 0, children: [], parent: null, depth: 0 };
   const index = new Map<Node, Map<string, Node>>();

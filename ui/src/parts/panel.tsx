@@ -9,7 +9,7 @@ import { shellWord } from "../format";
 
 /** The files of the command line, for commands to copy. */
 export const files = signal<string[]>([]);
-/** Of the run that this one is compared with; empty without. */
+/** Files of the run that this one is compared with; empty without a comparison. */
 export const baseFiles = signal<string[]>([]);
 /** When the timeline begins, nanoseconds since 1970; findings have such times. */
 export const zero = signal(0);

@@ -1,5 +1,5 @@
 // steps.tsx: a chart of the steps: a bar per step, stacked by phase; slow steps are marked. Many steps share a bar: then it
-// shows the longest of them, which is the one that matters.
+// shows the longest of them.
 import { useMemo, useState } from "preact/hooks";
 import type { Row } from "../api";
 import { PHASE_COLOURS, PHASE_TITLES } from "../colours";

@@ -175,7 +175,7 @@ export class Store {
 
   /** Replaces what was wanted before: what went out of sight is not asked for any more. */
   want(keys: [number, number, number][]) {
-    if (inReport()) return; // it holds what it holds
+    if (inReport()) return; // a report contains a fixed set of tiles
     this.wanted = keys.filter(([row, level, index]) => !this.kept.has(keyOf(row, level, index)) && !this.asked.has(keyOf(row, level, index)));
     this.pump();
   }

@@ -203,7 +203,7 @@ static bool begin_levels(struct tf_stacks *s, struct level *l)
 	return true;
 }
 
-/* After stacks were added without looking any up, so that the next source finds them. */
+/* Indexes stacks that were added without looking any up, so that the next source finds them. */
 static void index_stacks(struct tf_stacks *s)
 {
 	struct model *m = s->b->m;
@@ -266,7 +266,7 @@ static uint64_t hash_key(const struct tf_short_frame *key)
 	return map_hash_u64(key->bytes[0] ^ (uint64_t)key->rest << 32, key->bytes[1]);
 }
 
-/* Its bytes, zeros behind them, and the size. */
+/* The bytes, padded with zeros, and the size. */
 static struct tf_short_frame key_of(struct str bytes, const char *end)
 {
 	const uint8_t *at = (const uint8_t *)bytes.ptr;

@@ -249,7 +249,7 @@ static ow_status read_meta_graphs(struct events *e)
 	return OW_OK;
 }
 
-/* Numbers that were seen in this file already: a job that was started again repeats them. */
+/* Whether the number is new in this file. A job that was restarted repeats numbers. */
 static bool first_use(struct events *e, struct map *used, size_t run)
 {
 	uint64_t hash = map_hash_u64((uint64_t)e->runs[run].number, 3);

@@ -252,7 +252,7 @@ static ow_status copy_body(struct inliner *in, uint32_t at, const struct branch 
 
 /* ---- one call ---- */
 
-/* What the call gives to its functions. */
+/* The values that a call passes to its functions. */
 static struct tf_return *call_args(struct inliner *in, uint32_t op, uint32_t skip, uint32_t *count)
 {
 	struct model *m = in->m;

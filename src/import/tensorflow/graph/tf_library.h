@@ -41,7 +41,7 @@ struct tf_function {
 	uint64_t offset, size;
 	uint32_t arg_count, return_count;
 	const struct str *args, *returns; /* their names */
-	bool lists;			  /* one of them is a list */
+	bool lists;			  /* an argument or return value is a list */
 	bool called;			  /* by an op of the graph; the library does not ask */
 	struct tf_body *body;		  /* NULL until asked for */
 };
@@ -60,7 +60,7 @@ struct tf_library {
 ow_status tf_library_init(struct tf_library *l, struct builder *b, struct tf_reader *reader);
 void tf_library_release(struct tf_library *l);
 
-/* Number of a function, 0 when there is none of that name. */
+/* Number of the function of that name; 0 when there is none. */
 uint32_t tf_library_find(const struct tf_library *l, str_id name);
 /* Its body; NULL without memory, or when the source cannot be read: the builder or the reader has the status. */
 const struct tf_body *tf_library_body(struct tf_library *l, uint32_t function);

@@ -982,7 +982,7 @@ static bool read_other(struct profile *p, const struct pb_stream_field *f)
 	return true;
 }
 
-/* Nodes that are whole in the window; stops before anything else. */
+/* Reads nodes that are completely in the window; stops at anything else. */
 static void read_nodes(struct profile *p, struct pb_bulk *bulk)
 {
 	struct pb_field f;

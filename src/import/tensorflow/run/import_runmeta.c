@@ -25,7 +25,7 @@
 
 /* State per op while a step is read. */
 struct run_op {
-	uint32_t row;  /* in op_step, 0 = none yet */
+	uint32_t row;  /* row in op_step; 0 = none yet */
 	uint32_t next; /* the op whose record came after this one's: a guess for the next time */
 	int64_t all_end_us;
 };
@@ -278,7 +278,7 @@ static struct record_memory sum_memory(struct run *run)
 	return sum;
 }
 
-/* Only what GPU allocators did is kept one by one. */
+/* Keeps only allocations of GPU allocators one by one. */
 static void add_allocs(struct run *run, uint32_t row)
 {
 	const struct tf_node_reader *read = &run->read;

@@ -213,7 +213,7 @@ static void visit_push(struct visit *v, uint32_t op)
 	v->next[v->depth++] = 0;
 }
 
-/* Behind its inputs a call has what it returns. */
+/* A call has its return values as further inputs, after the real ones. */
 static uint32_t next_return(const struct visit *v, uint32_t op, uint32_t *at)
 {
 	const struct tf_call *call = tf_call_of(v->flow->calls, op);

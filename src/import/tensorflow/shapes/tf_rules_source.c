@@ -615,7 +615,7 @@ void tf_rule_cell_size(struct tf_infer *c)
 		out->value = cell->value;
 }
 
-/* A constant that is pushed again and again stays one: the shapes that gradients ask for. */
+/* A constant that is pushed repeatedly stays constant: gradients ask for such shapes. */
 void tf_rule_stack_push(struct tf_infer *c)
 {
 	const struct tf_slot *from = tf_flow_input(c->flow, c->op, 1);
