@@ -4,17 +4,16 @@
  */
 #include "advise/advice.h"
 
-#include "base/json_escape.h"
 #include "base/vec.h"
 
 #include <math.h>
 #include <stdarg.h>
 
-#define EVIDENCE_MOST 5
 #define TRUSTED_ERROR 0.03 /* a replay with a larger error gives no high confidence */
 
 #define SHARE_ERROR                                                                                \
 	0.05 /* of a saving without a replay: where a share begins and ends is a matter of microseconds */
+#define ONLY_FIRST 10	  /* the second of two steps has less than this part of a cost */
 #define STEPS_OF_MEAN 2.0 /* at the ends of a recording: they may be of the mean or not */
 
 const char *const severity_names[] = { "info", "low", "medium", "high" };
@@ -50,70 +49,6 @@ const char *time_text(char to[TIME_TEXT], int64_t ns)
 	return to;
 }
 
-/* ---- evidence ---- */
-
-static void add_evidence(struct advice *a, struct buf *to, uint32_t node, bool first)
-{
-	const struct graph *g = &a->s.g;
-	const struct model *m = g->m;
-	track_id track = node_track(g, node);
-	int32_t rank = m->source.rank[m->track.source[track.v].v];
-	char line[200];
-
-	buf_puts(to, first ? "{" : ", {");
-	if (g->event[node])
-		buf_printf(to, "\"event\": %u, ", g->event[node]);
-	buf_printf(to,
-		   "\"ts_ns\": %lld, \"dur_ns\": %lld, \"track\": ", (long long)g->start_ns[node],
-		   (long long)g->weight_ns[node]);
-	json_quote(to, model_str(m, m->track.name[track.v]));
-	buf_puts(to, ", \"op\": ");
-	json_quote(to, node_name(&a->s, node));
-	node_line(&a->s, node, line, sizeof(line));
-	if (*line) {
-		buf_puts(to, ", \"line\": ");
-		json_quote(to, str_from(line));
-	}
-	if (rank >= 0)
-		buf_printf(to, ", \"rank\": %d", rank);
-	if (g->step[node])
-		buf_printf(to, ", \"step\": %lld",
-			   (long long)m->step.number[g->steps[g->step[node] - 1].step.v]);
-	buf_add_char(to, '}');
-}
-
-/* The longest nodes of the step nearest the median, or of any steady step. */
-static ow_status make_evidence(struct advice *a, const struct cost *cost, struct str *out)
-{
-	const struct graph *g = &a->s.g;
-	uint32_t top[EVIDENCE_MOST], count = 0;
-	struct buf text;
-
-	for (size_t i = 0; i < cost->count; i++) {
-		uint32_t node = cost->nodes[i], k = count;
-
-		if (!node_is_steady(a, node))
-			continue;
-		while (k && g->weight_ns[top[k - 1]] < g->weight_ns[node])
-			k--;
-		if (k == EVIDENCE_MOST)
-			continue;
-		count = MIN(count + 1, EVIDENCE_MOST);
-		memmove(&top[k + 1], &top[k], (count - 1 - k) * sizeof(*top));
-		top[k] = node;
-	}
-	buf_init(&text, a->m->mem);
-	buf_add_char(&text, '[');
-	for (uint32_t i = 0; i < count; i++)
-		add_evidence(a, &text, top[i], i == 0);
-	buf_add_char(&text, ']');
-	*out = (struct str){ 0 };
-	if (!text.failed)
-		*out = arena_str(a->arena, buf_str(&text));
-	buf_release(&text);
-	return out->ptr ? OW_OK : error_no_memory(a->err);
-}
-
 /* ---- rows ---- */
 
 /* Rules speak of steps. Where nothing says where steps begin the whole recording was judged, and the sentences say so. */
@@ -122,6 +57,7 @@ static struct str say_recording(struct advice *a, struct str text)
 	static const struct {
 		struct str from, to;
 	} words[] = { { STR(" per step"), STR("") },
+		      { STR("the only recorded step"), STR("the recording") },
 		      { STR("steady steps"), STR("parts of the recording") },
 		      { STR("a step"), STR("the recording") },
 		      { STR("the step"), STR("the recording") } };
@@ -159,6 +95,7 @@ static ow_status add_row(struct advice *a, const struct advice_row *row)
 	rows->rule = a->rule;
 	if (row->checked && !a->steady.known && !a->rule->check) {
 		rows->what = say_recording(a, row->what);
+		rows->where = say_recording(a, row->where);
 		rows->falsified_by = say_recording(a, row->falsified_by);
 	}
 	return OW_OK;
@@ -194,6 +131,28 @@ static bool is_warm_up(const struct advice *a)
 {
 	return a->steady.used_count < 2 &&
 	       (double)a->share_ns[CLASS_INITIALISATION] >= a->settings.high * (double)a->step_ns;
+}
+
+/* Of two steps: what only the first one has is warm-up, although nothing says which of the two is the usual one. */
+static bool is_only_in_first(const struct advice *a, const struct cost *cost)
+{
+	const struct graph *g = &a->s.g;
+	int64_t sums[2] = { 0 };
+	uint32_t first = UINT32_MAX;
+
+	if (a->steady.used_count != 2 || a->steps != 2)
+		return false;
+	for (uint32_t i = 0; i < g->step_count; i++)
+		if (g->steps[i].used && g->steps[i].steady &&
+		    (first == UINT32_MAX || g->steps[i].begin_ns < g->steps[first].begin_ns))
+			first = i;
+	for (size_t i = 0; i < cost->count; i++)
+		if (node_is_steady(a, cost->nodes[i])) {
+			int64_t *sum = &sums[g->step[cost->nodes[i]] - 1 != first];
+
+			*sum = span_add(*sum, g->weight_ns[cost->nodes[i]]);
+		}
+	return sums[1] < sums[0] / ONLY_FIRST;
 }
 
 static enum confidence confidence_of(const struct advice *a, enum confidence most)
@@ -269,13 +228,23 @@ ow_status advice_report_part(struct advice *a, const struct cost *cost, int64_t 
 		return OW_OK;
 	row.severity = severity_of(a, part_ns);
 	row.high_ns = share_most(a, part_ns);
-	if (is_warm_up(a))
+	if (is_warm_up(a) || report->maybe_once)
 		row.severity = MIN(row.severity, SEVERITY_LOW);
-	OW_TRY(make_evidence(a, cost, &row.evidence));
+	OW_TRY(cost->count ? evidence_of_cost(a, cost, &row.evidence)
+			   : evidence_of_class(a, report->class, &row.evidence));
 	return add_row(a, &row);
 }
 
 #define IN_TURNS 6 /* costs that only one of up to this many steps has are reported, too */
+
+/* Workers that load a batch each end together: steps wait in turns of as many as there are workers. */
+static bool is_in_turns(const struct advice *a, const struct cost *cost,
+			const struct saving *saving)
+{
+	return (double)saving->mean_ns >= a->settings.medium * (double)a->step_ns &&
+	       saving->mean_ns / 2 > saving->median_ns && saving->steps >= 2 &&
+	       (cost->in_pairs || saving->steps * IN_TURNS >= a->steps);
+}
 
 /* A host that runs ahead of its device and waits for it in every fifth step, say: the median step does not get shorter, the mean step
  * does. Hidden behind other work the cost saves nothing; what single steps have is the matter of other rules. */
@@ -284,10 +253,9 @@ static ow_status report_in_turns(struct advice *a, const struct cost *cost,
 {
 	struct str evidence;
 
-	if ((double)saving->mean_ns < a->settings.medium * (double)a->step_ns ||
-	    saving->steps * IN_TURNS < a->steps || saving->steps < 2)
+	if (!is_in_turns(a, cost, saving))
 		return OW_OK;
-	OW_TRY(make_evidence(a, cost, &evidence));
+	OW_TRY(evidence_of_cost(a, cost, &evidence));
 	return advice_remark(a, SEVERITY_LOW, 0, saving->mean_ns, true, report, evidence);
 }
 
@@ -310,7 +278,8 @@ static ow_status report_cost(struct advice *a, const struct cost *cost, const st
 			report);
 	OW_TRY(cost_replay(a, cost, 0, &all));
 	row.high_ns = all.median_ns;
-	if ((double)row.high_ns < a->settings.remark * (double)a->step_ns)
+	if ((double)row.high_ns < a->settings.remark * (double)a->step_ns ||
+	    (!is_bound && is_in_turns(a, cost, &all)))
 		return is_bound ? OW_OK : report_in_turns(a, cost, report, &all);
 	OW_TRY(cost_best_factor(a, cost, &factor));
 	if (factor < 1 && cost->effect != EFFECT_UNBLOCK && cost->effect != EFFECT_SCALE) {
@@ -325,12 +294,12 @@ static ow_status report_cost(struct advice *a, const struct cost *cost, const st
 	if (all.mean_ns > row.high_ns) /* the host ran ahead in half of the steps */
 		row.high_ns = MIN(all.mean_ns, row.high_ns + row.high_ns / 2);
 	row.high_ns = MIN(span_add(row.high_ns, all.off_ns), a->step_ns);
-	if (is_warm_up(a) || is_bound)
+	if (is_warm_up(a) || is_bound || report->maybe_once || is_only_in_first(a, cost))
 		row.severity = MIN(row.severity, SEVERITY_LOW);
 	row.confidence = confidence_of(a, report->most);
 	if (!is_bound)
 		OW_TRY(keep_cost(a, cost, &row.cost));
-	OW_TRY(make_evidence(a, cost, &row.evidence));
+	OW_TRY(evidence_of_cost(a, cost, &row.evidence));
 	return add_row(a, &row);
 }
 
@@ -391,7 +360,7 @@ ow_status advice_report_mean(struct advice *a, const struct cost *cost, int64_t 
 		return OW_OK;
 	report->what = advice_text(a, "%.*s%s%s", (int)(place - what), what,
 				   time_text(time, saving_ns), place + 2);
-	OW_TRY(make_evidence(a, cost, &evidence));
+	OW_TRY(evidence_of_cost(a, cost, &evidence));
 	return advice_remark(a, SEVERITY_LOW, 0, saving_ns, true, report, evidence);
 }
 
@@ -430,17 +399,17 @@ ow_status advice_report_share(struct advice *a, enum phase_class class, const st
 				  .share_ns = a->share_ns[class],
 				  .share_class = class,
 				  .high_ns = a->share_ns[class],
-				  .low_ns = MAX(a->share_ns[class] - a->least_ns[class], 0),
-				  .confidence = MIN(report->most, CONFIDENCE_MEDIUM),
-				  .evidence = STR("[]") };
+				  .confidence = MIN(report->most, CONFIDENCE_MEDIUM) };
 
 	if (!has_texts(report))
 		return error_no_memory(a->err);
 	if (!share_is_large(a, class))
 		return OW_OK;
-	row.low_ns = 0;
 	row.severity = severity_of(a, row.high_ns);
 	row.high_ns = share_most(a, row.high_ns);
+	if (is_warm_up(a) || report->maybe_once)
+		row.severity = MIN(row.severity, SEVERITY_LOW);
+	OW_TRY(evidence_of_class(a, class, &row.evidence));
 	return add_row(a, &row);
 }
 
@@ -474,7 +443,7 @@ static int by_saving(const void *x, const void *y)
 static ow_status add_up_replays(struct advice *a)
 {
 	struct scenario scenario;
-	int64_t now = a->s.base.median_ns;
+	int64_t now = a->s.base.median_ns, shares = 0; /* parts of a step that are not replayed */
 	struct arena all;
 	ow_status status;
 
@@ -485,19 +454,24 @@ static ow_status add_up_replays(struct advice *a)
 		struct arena scratch;
 		struct replay r;
 
+		if (row->share_ns > 0) {
+			row->after_ns = MIN(row->share_ns, now - shares);
+			row->has_after = true;
+			shares += row->after_ns;
+		}
 		if (!row->cost.count)
 			continue;
 		cost_apply(a, &scenario, &row->cost, 0);
 		arena_init(&scratch, a->m->mem);
 		status = replay_run(&a->s.g, &scenario, &scratch, &r, a->err);
 		if (status == OW_OK) {
-			row->after_ns = MAX(now - r.median_ns, 0);
+			row->after_ns = MIN(MAX(now - r.median_ns, 0), now - shares);
 			row->has_after = true;
 			now -= row->after_ns;
 		}
 		arena_release(&scratch);
 	}
-	a->if_all_ns = a->step_ns - (a->s.base.median_ns - now);
+	a->if_all_ns = a->step_ns - (a->s.base.median_ns - now) - shares;
 	arena_release(&all);
 	return status;
 }

@@ -136,6 +136,11 @@ int64_t cost_per_step(struct advice *a, const struct cost *cost, double *count);
 int64_t cost_idle_per_step(const struct advice *a, const struct cost *cost);
 /* The node with the largest sum over its op: for `where`. */
 struct str cost_where(struct advice *a, const struct cost *cost);
+/* The longest nodes of a cost, or events of a phase in the steps that are judged, as JSON (evidence.c). */
+ow_status evidence_of_cost(struct advice *a, const struct cost *cost, struct str *out);
+ow_status evidence_of_class(struct advice *a, enum phase_class class, struct str *out);
+/* By step: whether it is judged. NULL without memory. */
+uint8_t *judged_steps(struct advice *a);
 /* Without a replay: the costliest op of a phase and its line, or the name of the phase (share_where.c). */
 struct str share_where(struct advice *a, enum phase_class class);
 /* "20.1 ms" in a static buffer of the caller. */
@@ -145,6 +150,7 @@ const char *time_text(char to[TIME_TEXT], int64_t ns);
 struct report {
 	struct str what, where, advice, falsified_by;
 	enum confidence most; /* the confidence is never above this */
+	bool maybe_once;      /* nothing shows that it happens in every step: a remark */
 	enum phase_class class
 		; /* its share stands for the cost without a replay; CLASS_COUNT: none */
 };
@@ -173,12 +179,17 @@ bool share_is_large(const struct advice *a, enum phase_class class);
 ow_status advice_report_share(struct advice *a, enum phase_class class,
 			      const struct report *report);
 
+/* Without launches: whether a device works half as long again per step as the median step takes. The host then runs ahead, nothing says which work
+ * is of which step, and its slow steps are those in which it waits for the others. */
+bool host_runs_ahead(const struct advice *a);
 /* When a device of the source works next, at or after t; INT64_MAX for never. */
 int64_t device_next(const struct graph *g, source_id source, int64_t t);
 /* Whether a gap between events is that long; it may be cut into several nodes, one per Python function. */
 bool gap_is_long(const struct graph *g, const struct lane *lane, uint32_t node, int64_t least);
 /* Whether a node is an operator of the framework, unlike ranges and gaps. */
 bool node_is_operator(const struct graph *g, uint32_t node);
+/* Whether the operator of a node starts device work: its host time then prepares that work. */
+bool operator_launches(const struct advice *a, uint32_t node);
 /* Adds the host nodes inside of events of the steady steps that have one of the words in their name, and with `device` what they launch. */
 ow_status cost_add_inside(struct advice *a, struct cost *cost, const char *const *words,
 			  bool device);

@@ -262,8 +262,86 @@ static void no_launches(void **state)
 	row = &j.a.rows[0];
 	assert_string_equal(row->rule->name, "input_wait");
 	assert_int_equal(row->high_ns, 5 * MS + 5 * MS / 20);
+	assert_true(str_has(row->evidence, STR("\"op\": \"DataLoader.__next__\"")));
 	assert_true(row->confidence <= CONFIDENCE_MEDIUM);
 	assert_false(find(&j, "blocking_copy")->checked);
+	close_job(&j);
+}
+
+/* An operator that takes long to launch its kernel does not compute on the host; one that launches nothing does. */
+static void operators_of_the_host(void **state)
+{
+	for (int launches = 0; launches < 2; launches++) {
+		struct job j;
+
+		open_job(&j);
+		for (int64_t i = 0; i < 5; i++) {
+			int64_t at = 20 * i;
+			event_id call;
+
+			trace_step(&j.s, j.source, i, at, at + 20);
+			trace_slice(&j.s, j.host, "aten::sort", PHASE_COMPUTE, at,
+				    launches ? at + 11 : at + 10);
+			call = trace_slice(&j.s, j.host, "cudaLaunchKernel", PHASE_LAUNCH, at + 10,
+					   at + 11);
+			trace_launch(&j.s, call,
+				     trace_slice(&j.s, j.stream, "gemm", PHASE_COMPUTE, at + 11,
+						 at + 20));
+			trace_slice(&j.s, j.host, "cudaDeviceSynchronize", PHASE_SYNCHRONISATION,
+				    at + 11, at + 20);
+		}
+		advise(&j);
+		assert_int_equal(is_finding(find(&j, "op_on_cpu")), !launches);
+		assert_int_equal(is_finding(find(&j, "host_code")), launches);
+		close_job(&j);
+	}
+	(void)state;
+}
+
+/* Code around the operators of a job without a device is a share beside the replay: it is in the sum, and has evidence. */
+static void host_code_without_a_device(void **state)
+{
+	const struct advice_row *row;
+	struct job j;
+
+	(void)state;
+	open_job(&j);
+	for (int64_t i = 0; i < 5; i++) {
+		trace_step(&j.s, j.source, i, 20 * i, 20 * i + 20);
+		trace_slice(&j.s, j.host, "metrics", PHASE_HOST, 20 * i, 20 * i + 6);
+		trace_slice(&j.s, j.host, "aten::mm", PHASE_COMPUTE, 20 * i + 6, 20 * i + 20);
+	}
+	advise(&j);
+	assert_true(advice_replays(&j.a));
+	row = &j.a.rows[0];
+	assert_string_equal(row->rule->name, "host_code");
+	assert_true(row->has_after);
+	assert_int_equal(row->after_ns, 6 * MS);
+	assert_int_equal(j.a.if_all_ns, 14 * MS);
+	assert_true(str_has(row->evidence, STR("\"op\": \"metrics\"")));
+	close_job(&j);
+}
+
+/* Of two steps the first one allocates: warm-up, whatever it takes. */
+static void warm_up_of_two_steps(void **state)
+{
+	int64_t at = 0;
+	struct job j;
+
+	(void)state;
+	open_job(&j);
+	for (int64_t i = 0; i < 2; i++) {
+		if (!i)
+			trace_slice(&j.s, j.host, "cudaMalloc", PHASE_ALLOCATION, at, at + 10);
+		add_step(&j, i, at + (i ? 0 : 10), 0);
+		at += i ? 9 : 19;
+	}
+	small_freeze(&j.s);
+	j.s.m->window.start_ns[1] = 0; /* the first step begins with the allocation */
+	arena_init(&j.arena, &j.s.mem);
+	j.tfprof.arena = &j.arena;
+	assert_int_equal(advice_make(j.s.m, NULL, &j.arena, &j.a, &j.tfprof, &j.s.err), OW_OK);
+	assert_false(is_finding(find(&j, "allocation")));
 	close_job(&j);
 }
 
@@ -313,11 +391,18 @@ static void without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waits_for_input), cmocka_unit_test(low_is_the_best_step),
-		cmocka_unit_test(healthy),	   cmocka_unit_test(allocates),
-		cmocka_unit_test(slow_steps),	   cmocka_unit_test(steps_get_slower),
-		cmocka_unit_test(no_launches),	   cmocka_unit_test(nothing),
+		cmocka_unit_test(waits_for_input),
+		cmocka_unit_test(low_is_the_best_step),
+		cmocka_unit_test(healthy),
+		cmocka_unit_test(allocates),
+		cmocka_unit_test(slow_steps),
+		cmocka_unit_test(steps_get_slower),
+		cmocka_unit_test(no_launches),
+		cmocka_unit_test(nothing),
 		cmocka_unit_test(without_memory),
+		cmocka_unit_test(operators_of_the_host),
+		cmocka_unit_test(host_code_without_a_device),
+		cmocka_unit_test(warm_up_of_two_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

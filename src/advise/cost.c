@@ -65,6 +65,22 @@ bool node_is_operator(const struct graph *g, uint32_t node)
 	       str_eq(category, STR("Operator"));
 }
 
+bool operator_launches(const struct advice *a, uint32_t node)
+{
+	const struct graph *g = &a->s.g;
+	const struct lane *lane = lane_of_node(g, node);
+	uint32_t event = g->event[node];
+	int64_t begin = g->m->event.ts_ns[event], end = event_end(g->m, event);
+
+	for (uint32_t i = node; i < lane->first + lane->count && g->start_ns[i] < end; i++)
+		if (a->launches[i] || g->kind[i] == NODE_LAUNCH)
+			return true;
+	for (uint32_t i = node; i > lane->first && g->start_ns[i - 1] >= begin; i--)
+		if (a->launches[i - 1] || g->kind[i - 1] == NODE_LAUNCH)
+			return true;
+	return false;
+}
+
 bool gap_is_long(const struct graph *g, const struct lane *lane, uint32_t node, int64_t least)
 {
 	int64_t sum = 0;
@@ -295,6 +311,24 @@ int64_t cost_idle_per_step(const struct advice *a, const struct cost *cost)
 							g->start_ns[node], node_end(g, node)));
 	}
 	return a->steps ? sum / a->steps : 0;
+}
+
+bool host_runs_ahead(const struct advice *a)
+{
+	const struct graph *g = &a->s.g;
+
+	if (g->launched || !advice_has_nodes(a))
+		return false;
+	for (uint32_t l = 0; l < g->lane_count; l++) {
+		int64_t busy = 0;
+
+		for (uint32_t i = g->lanes[l].first;
+		     g->lanes[l].device && i < g->lanes[l].first + g->lanes[l].count; i++)
+			busy = span_add(busy, g->weight_ns[i]);
+		if (busy / a->s.g.step_count / 3 > a->step_ns / 2)
+			return true;
+	}
+	return false;
 }
 
 /* ---- scenarios ---- */

@@ -21,6 +21,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 			STR("count the calls after the change: if they are gone and the step takes "
 			    "as long, they were hidden"),
 		.most = CONFIDENCE_HIGH,
+		/* frameworks take memory once, and keep it */
+		.maybe_once = a->steady.used_count < 2 && a->framework != FRAMEWORK_UNKNOWN,
 		.class = CLASS_ALLOCATION
 	};
 	const struct graph *g = &a->s.g;
@@ -29,6 +31,10 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	double count;
 
 	(void)err;
+	if (report.maybe_once)
+		report.advice = STR("record several steps after the warm-up: if the calls are "
+				    "still there, keep memory instead of freeing it (no "
+				    "empty_cache(), a memory pool)");
 	if (!a->has_steps)
 		return advice_not_checked(a, "no steps with timed work");
 	if (!advice_replays(a)) {

@@ -4,14 +4,19 @@
  */
 #include "advise/advice.h"
 
-#define LONG_NS 100000	 /* shorter pieces are part of launching, if there is a device */
-#define UNKNOWN_MOST 0.5 /* of a step without a record: what happened there is not known */
+#define OPERATOR_NS 1000000 /* an operator needs no longer to launch a kernel */
+#define LONG_NS 100000	    /* shorter pieces are part of launching, if there is a device */
+#define UNKNOWN_MOST 0.5    /* of a step without a record: what happened there is not known */
 #define ALL_OF_IT 0.9
 
-static bool is_host_code(const struct graph *g, const struct lane *lane, uint32_t i)
+static bool is_host_code(const struct advice *a, const struct lane *lane, uint32_t i)
 {
-	if (g->flags[i] & NODE_IN_INPUT || node_is_operator(g, i))
+	const struct graph *g = &a->s.g;
+
+	if (g->flags[i] & NODE_IN_INPUT)
 		return false;
+	if (node_is_operator(g, i)) /* one that computes here is the rule op_on_cpu */
+		return g->weight_ns[i] >= OPERATOR_NS && operator_launches(a, i);
 	if (g->kind[i] != NODE_HOST && (g->kind[i] != NODE_GAP || !lane->main))
 		return false; /* in gaps other threads wait */
 	if (!lane->main && g->event[i] && g->m->op.flags[g->m->event.op[g->event[i]].v] & OP_WAITS)
@@ -65,7 +70,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		int64_t sum = 0; /* threads run side by side: their times are not added up */
 
 		for (uint32_t i = g->lanes[l].first; i < g->lanes[l].first + g->lanes[l].count; i++)
-			if (is_host_code(g, &g->lanes[l], i)) {
+			if (is_host_code(a, &g->lanes[l], i)) {
 				OW_TRY(cost_add(a, &cost, i));
 				if (node_is_steady(a, i))
 					sum = span_add(sum, g->weight_ns[i]);

@@ -8,6 +8,7 @@
 #define DISPATCH_NS 100000  /* a gap up to this is part of launching … */
 #define OPERATOR_NS 1000000 /* … and a piece of an operator up to this */
 #define LEAST_KERNELS 20    /* per step */
+#define TINY_NS 20000	    /* of the median kernel */
 #define OF_A_GRAPH 3	    /* kernels per launch: more are launched as graphs already */
 
 static bool is_dispatch(const struct graph *g, const struct lane *lane, uint32_t i)
@@ -196,9 +197,9 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	report.where = advice_text(a, "%.0f kernels per step", count);
 	report.what =
 		advice_text(a,
-			    "the device waits for launches: %.0f tiny kernels per step, half of "
+			    "the device waits for launches: %.0f %skernels per step, half of "
 			    "them shorter than %s, while the host needs %s for each",
-			    count, time_text(kernel_text, kernel),
+			    count, kernel <= TINY_NS ? "tiny " : "", time_text(kernel_text, kernel),
 			    time_text(host_text, host_per_kernel(a, &cost, count)));
 	return advice_report(a, &cost, &report);
 }

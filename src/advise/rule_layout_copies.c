@@ -8,6 +8,24 @@ static const char *const words[] = { "nchwToNhwc",  "nhwcToNchw",	   "batched_tr
 				     "Transpose",   "transpose_readWrite", "direct_copy_kernel",
 				     "Memcpy DtoD", "CopyDeviceToDevice",  NULL };
 
+static const char *const plain_copies[] = { "Memcpy DtoD", "CopyDeviceToDevice", NULL };
+
+/* Whether copies that keep the layout take most of the time. */
+static bool is_mostly_plain(struct advice *a, const struct cost *cost)
+{
+	const struct graph *g = &a->s.g;
+	int64_t all = 0, plain = 0;
+
+	for (size_t i = 0; i < cost->count; i++) {
+		int64_t weight = g->weight_ns[cost->nodes[i]];
+
+		all = span_add(all, weight);
+		if (op_has_word(a, node_op(g, cost->nodes[i]), plain_copies))
+			plain = span_add(plain, weight);
+	}
+	return plain > all / 2;
+}
+
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
 	struct report report = {
@@ -27,6 +45,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	struct cost cost = { .effect = EFFECT_FUSE };
 	char time[TIME_TEXT];
 	double count;
+	bool plain;
 
 	(void)err;
 	if (!advice_has_nodes(a) || !g->has_device)
@@ -36,8 +55,18 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 			OW_TRY(cost_add(a, &cost, i));
 	cost_per_step(a, &cost, &count);
 	report.where = cost_where(a, &cost);
-	report.what = advice_text(a, "%.0f kernels per step only change the layout of tensors: %s",
-				  count, time_text(time, cost_per_step(a, &cost, NULL)));
+	plain = is_mostly_plain(a, &cost);
+	report.what = advice_text(a, "%.0f %s per step only %s: %s", count,
+				  plain ? "copies on the device" : "kernels",
+				  plain ? "move tensors" : "change the layout of tensors",
+				  time_text(time, cost_per_step(a, &cost, NULL)));
+	if (plain && a->framework == FRAMEWORK_TORCH) {
+		report.advice = STR("let operators write where the values are needed (out=, views, "
+				    "gradient_as_bucket_view) instead of clone(), contiguous(), "
+				    "cat() and copy_()");
+		report.falsified_by = STR("leave one of the copies out: if the step takes as "
+					  "long, they were hidden");
+	}
 	return advice_report(a, &cost, &report);
 }
 

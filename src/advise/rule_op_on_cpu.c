@@ -1,10 +1,10 @@
 /*
- * rule_op_on_cpu.c: operators that compute on the host although the job has a device. The cost is their own time in pieces in which nothing is
- * launched; the floor is none of it, because the device would do it beside its other work.
+ * rule_op_on_cpu.c: operators that compute on the host although the job has a device. The cost is their own time, if they launch
+ * nothing; the floor is none of it, because the device would do it beside its other work.
  */
 #include "advise/advice.h"
 
-#define LONG_NS 1000000 /* shorter pieces are what an operator needs to launch a kernel */
+#define LONG_NS 100000 /* shorter pieces are bookkeeping */
 
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
@@ -23,18 +23,21 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	char time[TIME_TEXT];
 
 	(void)err;
-	if (!advice_replays(a) || !g->has_device)
-		return advice_not_checked(a, "no job with device work that can be replayed");
+	if (!advice_has_nodes(a) || !g->has_device)
+		return advice_not_checked(a, "needs operators of host threads beside device work");
 	for (uint32_t i = 0; i < g->node_count; i++)
-		if (node_is_operator(g, i) && g->weight_ns[i] >= LONG_NS &&
-		    !(g->flags[i] & NODE_IN_INPUT))
+		if (g->weight_ns[i] >= LONG_NS && node_is_operator(g, i) &&
+		    !(g->flags[i] & NODE_IN_INPUT) && !operator_launches(a, i))
 			OW_TRY(cost_add(a, &cost, i));
 	report.where = cost_where(a, &cost);
 	report.what = advice_text(a,
 				  "operators compute on the host for %s per step while the device "
 				  "waits",
 				  time_text(time, cost_per_step(a, &cost, NULL)));
-	return advice_report(a, &cost, &report);
+	if (advice_replays(a))
+		return advice_report(a, &cost, &report);
+	report.class = CLASS_HOST; /* they are part of its share */
+	return advice_report_part(a, &cost, cost_idle_per_step(a, &cost), &report);
 }
 
 const struct rule rule_op_on_cpu = {

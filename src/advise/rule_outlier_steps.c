@@ -32,26 +32,6 @@ static ow_status deviation(struct advice *a, double *out)
 	return OW_OK;
 }
 
-/* Whether a device works half as long again per step as the median step takes: the host then ran ahead, and nothing says which work is of which
- * step. Its slow steps are those in which it waits for the others. */
-static bool runs_ahead(const struct advice *a)
-{
-	const struct graph *g = &a->s.g;
-
-	if (g->launched || !advice_has_nodes(a))
-		return false;
-	for (uint32_t l = 0; l < g->lane_count; l++) {
-		int64_t busy = 0;
-
-		for (uint32_t i = g->lanes[l].first;
-		     g->lanes[l].device && i < g->lanes[l].first + g->lanes[l].count; i++)
-			busy = span_add(busy, g->weight_ns[i]);
-		if (busy / a->s.g.step_count / 3 > a->step_ns / 2)
-			return true;
-	}
-	return false;
-}
-
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
 	struct report report = {
@@ -72,7 +52,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	if (!a->has_steps || !a->steady.known || a->steady.used_count < LEAST_STEPS)
 		return advice_not_checked(a, "needs at least %d steady steps, and there are %u",
 					  LEAST_STEPS, a->steady.known ? a->steady.used_count : 0);
-	if (runs_ahead(a))
+	if (host_runs_ahead(a))
 		return advice_not_checked(a, "the host runs ahead of the device: record with "
 					     "correlation ids to see which work is of which step");
 	OW_TRY(deviation(a, &sigma));

@@ -67,6 +67,9 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	if (count < LEAST_STEPS)
 		return advice_not_checked(a, "needs at least %d steady steps, and there are %u",
 					  LEAST_STEPS, count);
+	if (host_runs_ahead(a))
+		return advice_not_checked(a, "the host runs ahead of the device: record with "
+					     "correlation ids to see which work is of which step");
 	first = count > MOST_STEPS ? count - MOST_STEPS : 0;
 	times = ARENA_ARRAY(&a->scratch, int64_t, count);
 	if (!times)

@@ -36,7 +36,18 @@ static ow_status report_drained(struct advice *a, struct report *report)
 		advice_text(a, "synchronising calls drain the device, which then waits for its "
 			       "next work");
 	sum = MIN(span_add(sum, a->share_ns[CLASS_SYNCHRONISATION]), a->step_ns);
-	return cost.count ? advice_report_part(a, &cost, sum, report) : OW_OK;
+	return advice_report_part(a, &cost, sum, report);
+}
+
+/* Whether a step has several of the calls: the last one reads the result. */
+static bool has_several(const struct advice *a)
+{
+	const struct graph *g = &a->s.g;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < g->node_count; i++)
+		count += g->kind[i] == NODE_SYNC && node_is_steady(a, i);
+	return count >= 2 * a->steps;
 }
 
 /* Operators that read one value: without the read the operator and its copy are gone as well. */
@@ -84,8 +95,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		return advice_not_checked(a, "no steps with timed work");
 	if (!g->has_device && advice_replays(a))
 		return advice_not_checked(a, "no device work is in this recording");
-	if (!advice_replays(a) && advice_has_nodes(a) && g->has_device &&
-	    !share_is_large(a, CLASS_SYNCHRONISATION))
+	if (!advice_replays(a) && advice_has_nodes(a) && g->has_device && has_several(a))
 		return report_drained(a, &report);
 	if (!advice_replays(a)) {
 		report.where = STR("synchronisation");

@@ -9,6 +9,23 @@ static bool is_copy(const struct graph *g, uint32_t node)
 	return g->kind[node] == NODE_TO_DEVICE || g->kind[node] == NODE_TO_HOST;
 }
 
+/* Host memory of a TPU holds what the device has no room for; elsewhere copies bring batches and fetch results. */
+static struct str what_to_try(const struct advice *a)
+{
+	switch (a->framework) {
+	case FRAMEWORK_TENSORFLOW:
+		return STR("prefetch batches to the device (tf.data's prefetch_to_device or "
+			   "prefetch(AUTOTUNE)), copy less (smaller types, decode on the device), "
+			   "fetch results every 100 steps");
+	case FRAMEWORK_JAX:
+		return STR("keep data on the device: larger memory budget instead of offloading, "
+			   "donated buffers, prefetch of what lies in host memory");
+	default:
+		return STR("prefetch the next batch to the device on a stream of its own, copy "
+			   "less (smaller types, decode on the device), keep results there");
+	}
+}
+
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
 	enum phase_class most =
@@ -16,14 +33,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 			? CLASS_DEVICE_TO_HOST
 			: CLASS_HOST_TO_DEVICE;
 	struct report report = {
-		.advice = a->framework == FRAMEWORK_JAX || !advice_replays(a)
-				  ? STR("keep data on the device: larger memory budget instead of "
-					"offloading, "
-					"donated buffers, prefetch of what lies in host memory")
-				  : STR("prefetch the next batch to the device on a stream of its "
-					"own, copy "
-					"less (smaller types, decode on the device), keep results "
-					"there"),
+		.advice = what_to_try(a),
 		.falsified_by =
 			STR("leave the copied data on the device: if the step takes as long, the "
 			    "copies were hidden"),

@@ -6,8 +6,7 @@
 
 #include "analyze/samples/samples.h"
 
-/* By step: whether it is one of those. NULL without memory. */
-static uint8_t *used_steps(struct advice *a)
+uint8_t *judged_steps(struct advice *a)
 {
 	uint8_t *used = ARENA_ARRAY(&a->scratch, uint8_t, (size_t)a->m->step.count + 1);
 
@@ -20,7 +19,7 @@ struct str share_where(struct advice *a, enum phase_class class)
 {
 	const struct model *m = a->m;
 	int64_t *sums = ARENA_ARRAY(&a->scratch, int64_t, (size_t)m->op.count + 1);
-	uint8_t *used = used_steps(a);
+	uint8_t *used = judged_steps(a);
 	uint32_t best = 0;
 	struct str name;
 	char line[200];
