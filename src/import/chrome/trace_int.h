@@ -466,6 +466,30 @@ stack_id trace_frames_find(const struct trace_frames *frames, struct trace_id id
 ow_status trace_pair(const struct trace_job *job, struct trace_raw *rows, struct trace_names *names,
 		     const struct trace_tally *tally, struct trace_pairs *pairs);
 
+/* ---- trace_tracks.c ---- */
+
+/* Arrows name a thread, not a layer of it: they go where its slices are. */
+static inline uint32_t trace_arrow_lane(const struct trace_names *names, uint32_t lane)
+{
+	return names->lanes[lane].count || !names->lanes[lane].proxy ? lane
+								     : names->lanes[lane].proxy;
+}
+
+static inline bool trace_is_flow(const struct trace_point *p)
+{
+	return (p->ph == 's' || p->ph == 't' || p->ph == 'f') && !(p->flags & POINT_NO_TS);
+}
+
+/* The order of the tracks in the model: by process, thread, layer. [0] is 0. The caller frees it. */
+ow_status trace_order_lanes(const struct trace_job *job, struct trace_names *names,
+			    uint32_t **order);
+/* Adds a track for each lane that has slices, counters or flows. */
+ow_status trace_make_tracks(const struct trace_job *job, const struct trace_raw *rows,
+			    struct trace_names *names, const uint32_t *order);
+
+/* trace_sniff.c */
+int trace_sniff(const struct sniff *sniff);
+
 /* Also runs the interpretation, when the rows of the workers are freed. */
 ow_status trace_place(const struct trace_stages *made, struct trace_raw *rows,
 		      struct trace_names *names);

@@ -28,43 +28,6 @@ struct placing {
 	atomic_uint point_readers; /* jobs that still need the points and counters */
 };
 
-/* ---- the order of the tracks ---- */
-
-static int compare_ids(const struct placing *t, struct trace_id a, struct trace_id b)
-{
-	if (a.kind != b.kind)
-		return a.kind - b.kind;
-	if (a.kind != ID_TEXT || a.value == b.value)
-		return (a.value > b.value) - (a.value < b.value);
-	return str_cmp(trace_str(t->job, t->names, (uint32_t)a.value),
-		       trace_str(t->job, t->names, (uint32_t)b.value));
-}
-
-static int compare_lanes(const void *a, const void *b, void *arg)
-{
-	const struct placing *t = arg;
-	const struct trace_track *x = &t->names->lanes[*(const uint32_t *)a].key;
-	const struct trace_track *y = &t->names->lanes[*(const uint32_t *)b].key;
-	int order = compare_ids(t, x->pid, y->pid);
-
-	if (!order)
-		order = compare_ids(t, x->tid, y->tid);
-	return order ? order : x->layer - y->layer;
-}
-
-/* The order of the tracks in the model: by process, thread, layer. */
-static ow_status order_lanes(struct placing *t)
-{
-	t->lane_order = mem_alloc(t->job->mem, t->names->lane_count * sizeof(*t->lane_order));
-	if (!t->lane_order)
-		return trace_no_memory(t->job);
-	for (uint32_t i = 0; i < t->names->lane_count; i++)
-		t->lane_order[i] = i;
-	qsort_r(t->lane_order + 1, t->names->lane_count - 1, sizeof(*t->lane_order), compare_lanes,
-		t);
-	return OW_OK;
-}
-
 /* ---- the place of every slice ---- */
 
 struct cursor {
@@ -717,33 +680,21 @@ static ow_status place_marks(struct placing *t)
 	return builder_status(t->job->b);
 }
 
-/* Arrows name a thread, not a layer of it: they go where its slices are. */
-static uint32_t arrow_lane(const struct placing *t, uint32_t lane)
-{
-	return t->names->lanes[lane].count || !t->names->lanes[lane].proxy
-		       ? lane
-		       : t->names->lanes[lane].proxy;
-}
-
-static bool is_flow(const struct trace_point *p)
-{
-	return (p->ph == 's' || p->ph == 't' || p->ph == 'f') && !(p->flags & POINT_NO_TS);
-}
-
 static void place_flow(struct placing *t, const struct trace_worker *w, const struct trace_point *p)
 {
-	builder_add_flow(t->job->b,
-			 &(struct flow_row){
-				 .ts_ns = add_base(t->made->header->base_ns, p->ts),
-				 .id = packed_id(t, (struct trace_id){ p->id, p->id_kind }),
-				 .track = t->names->lanes[arrow_lane(t, p->where.lane)].id,
-				 .category = trace_str_id(t->names, p->category),
-				 .name = trace_str_id(t->names, p->name),
-				 .event = { p->flags & POINT_OF_SLICE
-						    ? t->first_event + w->slices.where[p->at].place
-						    : 0 },
-				 .ph = p->ph,
-				 .enclosing = p->flags & POINT_ENCLOSING ? 1 : 0 });
+	builder_add_flow(
+		t->job->b,
+		&(struct flow_row){
+			.ts_ns = add_base(t->made->header->base_ns, p->ts),
+			.id = packed_id(t, (struct trace_id){ p->id, p->id_kind }),
+			.track = t->names->lanes[trace_arrow_lane(t->names, p->where.lane)].id,
+			.category = trace_str_id(t->names, p->category),
+			.name = trace_str_id(t->names, p->name),
+			.event = { p->flags & POINT_OF_SLICE
+					   ? t->first_event + w->slices.where[p->at].place
+					   : 0 },
+			.ph = p->ph,
+			.enclosing = p->flags & POINT_ENCLOSING ? 1 : 0 });
 }
 
 static void place_flows(struct placing *t)
@@ -758,7 +709,7 @@ static void place_flows(struct placing *t)
 		const struct trace_worker *w = &t->rows->workers[p->worker];
 
 		for (size_t r = p->first.points; r < p->last.points; r++)
-			if (is_flow(&w->points[r]))
+			if (trace_is_flow(&w->points[r]))
 				place_flow(t, w, &w->points[r]);
 	}
 }
@@ -787,7 +738,7 @@ static void place_counters(struct placing *t)
 	}
 }
 
-/* ---- types and tracks ---- */
+/* ---- types ---- */
 
 /* Types of ops and categories of operators, from all workers; the first in file order counts, and they do not
  * differ. */
@@ -827,112 +778,6 @@ static bool make_draft(struct placing *t)
 	return event_draft_reserve(&t->draft, t->placed, operators && t->has_numbers);
 }
 
-/* The kind of the slices of a layer, until more is known. */
-static uint8_t layer_kind(uint8_t layer)
-{
-	static const uint8_t kinds[] = {
-		[LAYER_THREAD] = TRACK_HOST,   [LAYER_FRAMES] = TRACK_FRAMES,
-		[LAYER_DEVICE] = TRACK_STREAM, [LAYER_DERIVED] = TRACK_DERIVED,
-		[LAYER_SPAN] = TRACK_SPAN,     [LAYER_ASYNC] = TRACK_ASYNC,
-	};
-
-	return kinds[layer];
-}
-
-static void find_proxies(struct placing *t)
-{
-	for (uint32_t i = 1; i < t->names->lane_count; i++) {
-		struct trace_lane *lane = &t->names->lanes[i],
-				  *thread = &t->names->lanes[lane->thread];
-
-		if (lane->thread == i || !lane->count)
-			continue;
-		if (!thread->proxy || lane->key.layer == LAYER_DEVICE)
-			thread->proxy = i;
-	}
-}
-
-/* Counters and flows need a track, too, though no slice is on it. */
-static void want_tracks(struct placing *t)
-{
-	find_proxies(t);
-	for (size_t i = 0; i < t->rows->accepted_count; i++) {
-		const struct trace_part *p = &t->rows->accepted[i];
-		const struct trace_worker *w = &t->rows->workers[p->worker];
-
-		for (size_t r = p->first.points; r < p->last.points; r++)
-			if (is_flow(&w->points[r]))
-				t->names->lanes[arrow_lane(t, w->points[r].where.lane)].wanted =
-					true;
-		for (size_t r = p->first.counters; r < p->last.counters; r++)
-			t->names->lanes[w->counters[r].where.lane].wanted = true;
-	}
-}
-
-static int64_t track_number(const struct placing *t, struct trace_id id)
-{
-	if (id.kind == ID_NONE)
-		return MODEL_NO_ID;
-	if (id.kind == ID_TEXT)
-		return MODEL_TEXT_NUMBER + (id.value == t->names->string_count ? 0 : id.value);
-	return id.value;
-}
-
-/* What a thread is called; text in place of a number is a name itself. */
-static str_id lane_name(struct placing *t, const struct trace_lane *lane)
-{
-	const struct trace_id *tid = &lane->key.tid;
-	char text[32];
-
-	if (t->names->lanes[lane->thread].name.v)
-		return t->names->lanes[lane->thread].name;
-	if (tid->kind == ID_TEXT)
-		return trace_str_id(t->names, (uint32_t)tid->value);
-	if (tid->kind == ID_NONE)
-		return (str_id){ 0 };
-	snprintf(text, sizeof(text), "thread %" PRId64, tid->value);
-	return builder_cstr(t->job->b, text);
-}
-
-static str_id process_name(struct placing *t, const struct trace_process *process)
-{
-	char text[32];
-
-	if (process->name.v)
-		return process->name;
-	if (process->pid.kind == ID_TEXT)
-		return trace_str_id(t->names, (uint32_t)process->pid.value);
-	if (process->pid.kind == ID_NONE)
-		return (str_id){ 0 };
-	snprintf(text, sizeof(text), "process %" PRId64, process->pid.value);
-	return builder_cstr(t->job->b, text);
-}
-
-static ow_status make_tracks(struct placing *t)
-{
-	want_tracks(t);
-	for (uint32_t i = 1; i < t->names->lane_count; i++) {
-		struct trace_lane *lane = &t->names->lanes[t->lane_order[i]];
-		const struct trace_process *process = &t->names->processes[lane->process];
-
-		if (!lane->count && !lane->wanted)
-			continue;
-		lane->id = builder_add_track(
-			t->job->b,
-			&(struct track_row){ .name = lane_name(t, lane),
-					     .process = process_name(t, process),
-					     .pid = track_number(t, lane->key.pid),
-					     .tid = track_number(t, lane->key.tid),
-					     .kind = layer_kind(lane->key.layer),
-					     .source = t->job->b->source,
-					     .flags = TRACK_SLICES,
-					     .labels = process->labels,
-					     .sort_index = t->names->lanes[lane->thread].sort,
-					     .process_sort_index = process->sort });
-	}
-	return builder_status(t->job->b);
-}
-
 static ow_status interpret(struct placing *t)
 {
 	const struct trace_header *header = t->made->header;
@@ -957,7 +802,7 @@ static ow_status make_room(struct placing *t)
 {
 	struct model *m = t->job->b->m;
 
-	OW_TRY(order_lanes(t));
+	OW_TRY(trace_order_lanes(t->job, t->names, &t->lane_order));
 	count_slices(t);
 	t->first_track = m->track.count;
 	t->first_event = m->event.count;
@@ -965,7 +810,7 @@ static ow_status make_room(struct placing *t)
 	t->unnamed = builder_cstr(t->job->b, "[no name]");
 	event_draft_init(&t->draft, t->job->b);
 	OW_TRY(find_types(t));
-	OW_TRY(make_tracks(t));
+	OW_TRY(trace_make_tracks(t->job, t->rows, t->names, t->lane_order));
 	/* Called before there are kept blocks, which are for columns that are written at once and need not be cleared. */
 	if (!make_columns(t))
 		return builder_status(t->job->b);

@@ -1,20 +1,15 @@
 /*
- * json_scan.c: reads Chrome-trace JSON as a run of events (json_scan.h): the window onto the input, one event, the list, going on
- * after damage, and what stands around the list. The trace importer and merge call it. Nothing is decoded here. An event is
+ * json_scan.c: reads Chrome-trace JSON as a run of events (json_scan.h): the window onto the input, one event, the list, and how
+ * reading continues after damage. json_document.c reads the members around the list. The trace importer and merge call it. Nothing is decoded here. An event is
  * found by the marks of json_classify.c: strings and nested values are passed over by counting bits.
  */
-#include "wire/json/json_scan.h"
+#include "wire/json/json_scan_int.h"
+
 #include "wire/json/json.h"
 
-#define SCAN_WINDOW ((size_t)512 << 10) /* with its marks it fits the second-level cache */
-#define SCAN_PADDING ((size_t)64)	/* zero bytes after the window */
+#define SCAN_PADDING ((size_t)64) /* zero bytes after the window */
 
-/* Fills the window with up to `want` bytes from `offset`, going on from `carry` (NULL: outside
- * strings). False on failure, with scan->status set. */
-static bool scan_load(struct json_scan *scan, uint64_t offset, size_t want,
-		      struct json_carry *carry);
-
-/* The same without its marks. */
+/* json_scan_load without its marks. */
 static bool scan_read(struct json_scan *scan, uint64_t offset, size_t want);
 
 /* Whether the window ends with the input. */
@@ -42,7 +37,10 @@ OW_ALWAYS_INLINE size_t scan_next_quote(const struct json_scan *scan, size_t p)
 	return block * JSON_BLOCK + (size_t)__builtin_ctzll(bits);
 }
 
-enum walk_result { WALK_OK, WALK_CUT, WALK_DAMAGE };
+size_t json_scan_quote(const struct json_scan *scan, size_t p)
+{
+	return scan_next_quote(scan, p);
+}
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -92,9 +90,7 @@ static size_t skip_comment(const struct json_scan *scan, size_t p)
 	return p;
 }
 
-/* Position of the first byte at or after p that is neither blank nor in a comment, nor (if `commas`) a comma;
- * scan->len when the window ends before, the start of a comment that the window cuts. */
-static size_t scan_skip_gap(const struct json_scan *scan, size_t p, bool commas)
+size_t json_scan_skip_gap(const struct json_scan *scan, size_t p, bool commas)
 {
 	const unsigned char *b = scan->buf;
 
@@ -145,9 +141,7 @@ OW_ALWAYS_INLINE size_t close_bracket(const struct json_scan *scan, size_t p, ui
 	return scan->len;
 }
 
-/* Position of the bracket that closes those open at p; scan->len when it is not in the window, and
- * then *depth says how many are still open. */
-static size_t scan_close(const struct json_scan *scan, size_t p, uint64_t *depth)
+size_t json_scan_close(const struct json_scan *scan, size_t p, uint64_t *depth)
 {
 	return close_bracket(scan, p, depth);
 }
@@ -182,13 +176,12 @@ OW_ALWAYS_INLINE size_t word_end(const unsigned char *b, size_t p)
 	return p;
 }
 
-/* Position after a number or word at p. */
-static size_t scan_word_end(const struct json_scan *scan, size_t p)
+size_t json_scan_word_end(const struct json_scan *scan, size_t p)
 {
 	return word_end(scan->buf, p);
 }
 
-static enum json_kind scan_word_kind(unsigned char first)
+enum json_kind json_scan_word_kind(unsigned char first)
 {
 	return (first >= '0' && first <= '9') || first == '-' || first == 'N' || first == 'I' ||
 			       first == '+' || first == '.'
@@ -277,7 +270,7 @@ OW_ALWAYS_INLINE enum walk_result walk(const struct json_scan *scan, size_t p,
 		if (b[p] != '"') {
 			p = skip_blanks(scan, p);
 			if (OW_UNLIKELY(b[p] != '"'))
-				p = scan_skip_gap(scan, p, true);
+				p = json_scan_skip_gap(scan, p, true);
 			if (b[p] == '}')
 				break;
 			if (b[p] != '"')
@@ -289,7 +282,7 @@ OW_ALWAYS_INLINE enum walk_result walk(const struct json_scan *scan, size_t p,
 			goto cut;
 		p = q + 1;
 		if (OW_UNLIKELY(b[p] != ':')) {
-			p = scan_skip_gap(scan, p, false);
+			p = json_scan_skip_gap(scan, p, false);
 			if (b[p] != ':')
 				goto stop;
 		}
@@ -297,7 +290,7 @@ OW_ALWAYS_INLINE enum walk_result walk(const struct json_scan *scan, size_t p,
 		if (b[p] <= ' ')
 			p = skip_blanks(scan, p);
 		if (OW_UNLIKELY(b[p] == '/'))
-			p = scan_skip_gap(scan, p, false);
+			p = json_scan_skip_gap(scan, p, false);
 		field = find_key(b + key, q - key);
 		if (OW_UNLIKELY(field == FIELD_OTHER))
 			field = find_odd_key(b + key, q - key);
@@ -322,7 +315,7 @@ OW_ALWAYS_INLINE enum walk_result walk(const struct json_scan *scan, size_t p,
 			if (q == p)
 				goto stop;
 			*value = (struct json_value){ (const char *)b + p, (uint32_t)(q - p),
-						      scan_word_kind(b[p]) };
+						      json_scan_word_kind(b[p]) };
 			p = q;
 		}
 		if (OW_LIKELY(b[p] == ','))
@@ -427,7 +420,7 @@ OW_ALWAYS_INLINE bool walk_regular(const struct json_scan *scan, size_t p, struc
 			if (OW_UNLIKELY(after == v))
 				return false;
 			*value = (struct json_value){ (const char *)b + v, (uint32_t)(after - v),
-						      scan_word_kind(b[v]) };
+						      json_scan_word_kind(b[v]) };
 		}
 		if (OW_UNLIKELY(b[after] <= ' '))
 			after = skip_blanks(scan, after);
@@ -458,7 +451,7 @@ OW_ALWAYS_INLINE bool next_member(const struct json_scan *scan, size_t p, size_t
 	if (b[p] != '"') {
 		p = skip_blanks(scan, p);
 		if (b[p] != '"')
-			p = scan_skip_gap(scan, p, true);
+			p = json_scan_skip_gap(scan, p, true);
 		if (b[p] != '"')
 			return false;
 	}
@@ -469,12 +462,12 @@ OW_ALWAYS_INLINE bool next_member(const struct json_scan *scan, size_t p, size_t
 	*key_len = q - *key;
 	p = q + 1;
 	if (OW_UNLIKELY(b[p] != ':'))
-		p = scan_skip_gap(scan, p, false);
+		p = json_scan_skip_gap(scan, p, false);
 	if (OW_UNLIKELY(b[p] != ':'))
 		return false;
 	p++;
 	if (b[p] <= ' ' || b[p] == '/')
-		p = scan_skip_gap(scan, p, false);
+		p = json_scan_skip_gap(scan, p, false);
 	if (b[p] == '"') {
 		q = scan_next_quote(scan, p + 1);
 		if (OW_UNLIKELY(q >= scan->len))
@@ -491,7 +484,7 @@ OW_ALWAYS_INLINE bool next_member(const struct json_scan *scan, size_t p, size_t
 	} else {
 		q = word_end(b, p);
 		*value = (struct json_value){ (const char *)b + p, (uint32_t)(q - p),
-					      scan_word_kind(b[p]) };
+					      json_scan_word_kind(b[p]) };
 		if (q == p)
 			return false;
 	}
@@ -557,9 +550,8 @@ void json_scan_pick(const struct json_scan *scan, const struct json_value *objec
 	pick(scan, p, picks, count, found);
 }
 
-/* Reads the object at p, the position of its {. *end: after its }, or where it is damaged. */
-static enum walk_result scan_walk(const struct json_scan *scan, size_t p, struct json_event *ev,
-				  size_t *end)
+enum walk_result json_scan_walk(const struct json_scan *scan, size_t p, struct json_event *ev,
+				size_t *end)
 {
 #if defined(__x86_64__)
 	if (scan->path == JSON_BEST)
@@ -599,15 +591,15 @@ static bool is_event(struct json_scan *scan, uint64_t offset)
 	size_t end;
 
 	for (size_t want = GUESS_FIRST; want <= GUESS_MAX; want *= 8) {
-		if (scan->guesses_left < want || !scan_load(scan, offset, want, NULL))
+		if (scan->guesses_left < want || !json_scan_load(scan, offset, want, NULL))
 			return false;
 		scan->guesses_left -= want;
-		switch (scan_walk(scan, 0, &ev, &end)) {
+		switch (json_scan_walk(scan, 0, &ev, &end)) {
 		case WALK_OK:
 			if (!json_event_has(&ev, FIELD_PH) ||
 			    ev.value[FIELD_PH].kind != JSON_STRING)
 				return false;
-			end = scan_skip_gap(scan, end, false);
+			end = json_scan_skip_gap(scan, end, false);
 			if (end < scan->len)
 				return scan->buf[end] == ',' || scan->buf[end] == ']' ||
 				       scan->buf[end] == '{';
@@ -727,7 +719,7 @@ static bool make_room(struct json_scan *scan, size_t want)
 	return true;
 }
 
-static bool tell_progress(struct json_scan *scan, size_t bytes)
+static bool report_progress(struct json_scan *scan, size_t bytes)
 {
 	const struct progress *progress = scan->in->progress;
 	uint64_t done = bytes;
@@ -752,7 +744,7 @@ static bool scan_read(struct json_scan *scan, uint64_t offset, size_t want)
 	if (scan->status != OW_OK || !make_room(scan, (size_t)room + 1))
 		return false;
 	scan->status = input_read_at(scan->in, offset, scan->buf, len, scan->err);
-	if (scan->status != OW_OK || !tell_progress(scan, len))
+	if (scan->status != OW_OK || !report_progress(scan, len))
 		return false;
 	memset(scan->buf + len, 0, SCAN_PADDING);
 	scan->base = offset;
@@ -760,8 +752,7 @@ static bool scan_read(struct json_scan *scan, uint64_t offset, size_t want)
 	return true;
 }
 
-static bool scan_load(struct json_scan *scan, uint64_t offset, size_t want,
-		      struct json_carry *carry)
+bool json_scan_load(struct json_scan *scan, uint64_t offset, size_t want, struct json_carry *carry)
 {
 	struct json_carry outside = { 0 };
 	size_t count;
@@ -790,7 +781,7 @@ static bool load_next(struct json_scan *scan)
 	size_t want = scan->window ? scan->window : SCAN_WINDOW;
 
 	scan->window = MIN(want * 4, SCAN_WINDOW);
-	return scan_load(scan, scan->offset, want, NULL);
+	return json_scan_load(scan, scan->offset, want, NULL);
 }
 
 /* The window cuts what begins at p: reads on from there, or more than the window was. */
@@ -798,7 +789,7 @@ static bool load_more(struct json_scan *scan, size_t p)
 {
 	size_t want = p ? SCAN_WINDOW : scan->len * 2;
 
-	return scan_load(scan, scan->base + p, MAX(want, SCAN_WINDOW), NULL);
+	return json_scan_load(scan, scan->base + p, MAX(want, SCAN_WINDOW), NULL);
 }
 
 /* An element that is not an object. False: damage. */
@@ -809,9 +800,9 @@ static bool skip_element(const struct json_scan *scan, size_t p, size_t *end)
 	if (scan->buf[p] == '"')
 		*end = scan_next_quote(scan, p + 1) + 1;
 	else if (scan->buf[p] == '[')
-		*end = scan_close(scan, p + 1, &depth) + 1;
+		*end = json_scan_close(scan, p + 1, &depth) + 1;
 	else
-		*end = scan_word_end(scan, p);
+		*end = json_scan_word_end(scan, p);
 	return *end > p;
 }
 
@@ -822,7 +813,7 @@ enum json_scan_result json_scan_event(struct json_scan *scan, uint64_t stop, str
 	if (scan->offset < scan->base || scan->offset - scan->base >= scan->len)
 		goto load;
 	for (;;) {
-		p = scan_skip_gap(scan, (size_t)(scan->offset - scan->base), true);
+		p = json_scan_skip_gap(scan, (size_t)(scan->offset - scan->base), true);
 		scan->offset = scan->base + p;
 		if (OW_UNLIKELY(p >= scan->len)) {
 			if (scan_at_end(scan)) {
@@ -834,7 +825,7 @@ enum json_scan_result json_scan_event(struct json_scan *scan, uint64_t stop, str
 		if (OW_LIKELY(scan->buf[p] == '{')) {
 			if (OW_UNLIKELY(scan->offset >= stop))
 				return SCAN_STOP;
-			switch (scan_walk(scan, p, ev, &end)) {
+			switch (json_scan_walk(scan, p, ev, &end)) {
 			case WALK_OK:
 				scan->offset = scan->base + end;
 				return SCAN_EVENT;
@@ -869,290 +860,5 @@ enum json_scan_result json_scan_event(struct json_scan *scan, uint64_t stop, str
 load:
 		if (!load_next(scan))
 			return SCAN_FAILED;
-	}
-}
-
-#define LOOK_AHEAD ((size_t)64 << 10) /* a key and the first bytes of its value */
-
-/* Makes the window hold scan->offset and, unless the input ends, LOOK_AHEAD bytes. */
-static bool look(struct json_scan *scan, size_t *p)
-{
-	uint64_t end = scan->base + scan->len;
-
-	if (scan->offset < scan->base || scan->offset > end || !scan->len ||
-	    (end - scan->offset < LOOK_AHEAD && end < scan->in->size)) {
-		if (!scan_load(scan, scan->offset, SCAN_WINDOW, NULL))
-			return false;
-	}
-	*p = (size_t)(scan->offset - scan->base);
-	return true;
-}
-
-/* Goes to the next byte that matters; false at the end of the input or on failure. */
-static bool skip_to_token(struct json_scan *scan, bool commas, size_t *p)
-{
-	for (;;) {
-		size_t start;
-
-		if (!look(scan, p))
-			return false;
-		start = *p;
-		*p = scan_skip_gap(scan, start, commas);
-		scan->offset = scan->base + *p;
-		if (scan->buf[*p] != '/' && *p < scan->len)
-			return true;
-		if (*p < scan->len) { /* a comment that the window cuts, or a stray slash */
-			if (!*p || scan->base + scan->len == scan->in->size)
-				return true;
-			if (!scan_load(scan, scan->offset, SCAN_WINDOW, NULL))
-				return false;
-			continue;
-		}
-		if (scan->offset >= scan->in->size)
-			return false;
-	}
-}
-
-static bool string_in_window(struct json_scan *scan, bool *opened, size_t *end)
-{
-	size_t p = 0, q;
-
-	if (!*opened) {
-		*opened = true;
-		p = 1;
-	}
-	q = p < scan->len ? scan_next_quote(scan, p) : scan->len;
-	*end = q + 1;
-	return q < scan->len;
-}
-
-static bool nested_in_window(struct json_scan *scan, uint64_t *depth, size_t *end)
-{
-	size_t q = scan_close(scan, 0, depth);
-
-	*end = q + 1;
-	return q < scan->len;
-}
-
-/* The offset after the string or nested value at `offset`; *complete is false when the input ends
- * first. */
-static bool skip_long(struct json_scan *scan, uint64_t offset, bool string, uint64_t *end,
-		      bool *complete)
-{
-	struct json_carry carry = { 0 };
-	uint64_t depth = 0;
-	bool opened = false;
-
-	for (;;) {
-		size_t in_window;
-
-		if (!scan_load(scan, offset, SCAN_WINDOW, &carry))
-			return false;
-		if (string ? string_in_window(scan, &opened, &in_window)
-			   : nested_in_window(scan, &depth, &in_window)) {
-			*end = offset + in_window;
-			*complete = true;
-			return true;
-		}
-		offset += scan->len;
-		if (offset >= scan->in->size) {
-			*end = scan->in->size;
-			*complete = false;
-			return true;
-		}
-	}
-}
-
-/* The position after the string or nested value at p, or more than scan->len when the window cuts it. */
-static size_t skip_short(const struct json_scan *scan, size_t p)
-{
-	uint64_t depth = 1;
-
-	return (scan->buf[p] == '"' ? scan_next_quote(scan, p + 1)
-				    : scan_close(scan, p + 1, &depth)) +
-	       1;
-}
-
-static bool skip_value(struct json_scan *scan, size_t p, struct json_item *item)
-{
-	unsigned char c = scan->buf[p];
-	bool bracketed = c == '"' || c == '{' || c == '[';
-	uint64_t end;
-	size_t q;
-
-	item->offset = scan->base + p;
-	item->complete = true;
-	if (bracketed) {
-		item->value = c == '"' ? JSON_STRING : c == '{' ? JSON_OBJECT : JSON_ARRAY;
-		q = skip_short(scan, p);
-	} else {
-		item->value = scan_word_kind(c);
-		q = scan_word_end(scan, p);
-		item->complete = q < scan->len;
-	}
-	if (!bracketed || q <= scan->len) { /* the window goes on to be of use */
-		scan->offset = scan->base + q;
-	} else {
-		if (!skip_long(scan, item->offset, c == '"', &end, &item->complete))
-			return false;
-		json_scan_seek(scan, end);
-	}
-	item->size = scan->offset - item->offset;
-	return true;
-}
-
-/* Whether the window's marks confirm the byte at p: neither escaped nor inside a string or comment. Then they are right for the
- * bytes after it, too. */
-static bool marked(const struct json_scan *scan, size_t p)
-{
-	const struct json_block *block = &scan->blocks[p / JSON_BLOCK];
-
-	return (block->quote | block->open | block->close) >> p % JSON_BLOCK & 1;
-}
-
-/* Bytes that are not JSON at this place, up to one that may be. Reading the window again from there uses up
- * part of a budget for guesses; without budget the rest of the input counts as damaged. */
-static enum json_item_kind damage(struct json_scan *scan, size_t p, const char *stops,
-				  struct json_item *item)
-{
-	size_t q = p + 1;
-
-	while (q < scan->len && (scan->buf[q] <= ' ' || !strchr(stops, scan->buf[q])))
-		q++;
-	item->offset = scan->base + p;
-	item->size = q - p;
-	if (q < scan->len && marked(scan, q)) {
-		scan->offset = item->offset + item->size;
-		return ITEM_DAMAGE;
-	}
-	if (scan->guesses_left < scan->len)
-		item->size = scan->in->size - item->offset;
-	scan->guesses_left -= MIN(scan->guesses_left, (uint64_t)scan->len);
-	json_scan_seek(scan, item->offset + item->size);
-	return ITEM_DAMAGE;
-}
-
-/* A key without a value: passed over up to `next`. */
-static enum json_item_kind no_value(struct json_scan *scan, size_t key, size_t next,
-				    struct json_item *item)
-{
-	item->offset = scan->base + key;
-	item->size = next - key;
-	scan->offset = scan->base + next;
-	return ITEM_DAMAGE;
-}
-
-static enum json_item_kind member(struct json_scan *scan, size_t p, struct json_item *item)
-{
-	size_t q = scan_next_quote(scan, p + 1), value;
-	static const char events[] = "traceEvents";
-
-	if (q >= scan->len)
-		goto cut;
-	item->key = (struct json_value){ (const char *)scan->buf + p + 1, (uint32_t)(q - p - 1),
-					 JSON_STRING };
-	value = scan_skip_gap(scan, q + 1, false);
-	if (value >= scan->len)
-		goto cut;
-	if (scan->buf[value] != ':')
-		return no_value(scan, p, value, item);
-	value = scan_skip_gap(scan, value + 1, false);
-	if (value >= scan->len)
-		goto cut;
-	if (scan->buf[value] == '[' && json_key_is(json_text(item->key), events)) {
-		item->offset = scan->base + value + 1;
-		scan->offset = item->offset;
-		return ITEM_EVENTS;
-	}
-	if (scan->buf[value] == ',' || scan->buf[value] == '}' || scan->buf[value] == ']')
-		return no_value(scan, p, value, item);
-	/* The key must outlive the passing over of the value. */
-	if (item->key.len > sizeof(scan->key))
-		item->key.len = sizeof(scan->key);
-	memcpy(scan->key, item->key.at, item->key.len);
-	item->key.at = scan->key;
-	return skip_value(scan, value, item) ? ITEM_MEMBER : ITEM_FAILED;
-cut:
-	if (scan->base + scan->len < scan->in->size) /* a key longer than any */
-		return damage(scan, p, "\"}", item);
-	json_scan_seek(scan, scan->in->size);
-	return ITEM_TRUNCATED;
-}
-
-/* Events may follow each other without a list around them, one per line. */
-static bool is_bare_event(struct json_scan *scan, size_t p)
-{
-	struct json_event ev;
-	size_t end;
-
-	return scan_walk(scan, p, &ev, &end) == WALK_OK && json_event_has(&ev, FIELD_PH) &&
-	       ev.value[FIELD_PH].kind == JSON_STRING;
-}
-
-static enum json_item_kind new_document(struct json_scan *scan, struct json_doc *doc, size_t p,
-					struct json_item *item)
-{
-	switch (scan->buf[p]) {
-	case '[':
-		scan->offset++;
-		break;
-	case '{':
-		item->bare = is_bare_event(scan, p);
-		if (item->bare)
-			break;
-		scan->offset++;
-		doc->in_object = true;
-		doc->documents++;
-		return ITEM_MEMBER; /* skipped: the loop goes on */
-	default:
-		return damage(scan, p, "[{", item);
-	}
-	doc->documents++;
-	item->offset = scan->offset;
-	return ITEM_EVENTS;
-}
-
-static bool has_byte_order_mark(const struct json_scan *scan, size_t p)
-{
-	return scan->base + p == 0 && scan->len >= 3 && memcmp(scan->buf, "\xef\xbb\xbf", 3) == 0;
-}
-
-enum json_item_kind json_scan_document(struct json_scan *scan, struct json_doc *doc,
-				       struct json_item *item)
-{
-	size_t p;
-
-	*item = (struct json_item){ 0 };
-	for (;;) {
-		if (!skip_to_token(scan, true, &p)) {
-			if (scan->status != OW_OK)
-				return item->kind = ITEM_FAILED;
-			item->offset = scan->in->size;
-			item->kind = doc->in_object ? ITEM_TRUNCATED : ITEM_EOF;
-			doc->in_object = false;
-			return item->kind;
-		}
-		if (has_byte_order_mark(scan, p)) {
-			scan->offset += 3;
-			continue;
-		}
-		if (!doc->in_object) {
-			item->kind = new_document(scan, doc, p, item);
-			if (item->kind == ITEM_MEMBER)
-				continue;
-			return item->kind;
-		}
-		if (scan->buf[p] == '}') {
-			doc->in_object = false;
-			scan->offset++;
-			item->offset = scan->offset;
-			return item->kind = ITEM_DOCUMENT;
-		}
-		if (scan->buf[p] != '"')
-			return item->kind = damage(scan, p, "\"}", item);
-		item->kind = member(scan, p, item);
-		if (item->kind == ITEM_TRUNCATED)
-			doc->in_object = false;
-		return item->kind;
 	}
 }
