@@ -113,6 +113,7 @@ void model_swap(struct model *a, struct model *b)
 	SWAP(strset_map);
 	SWAP(frame_map);
 	SWAP(stack_map);
+	SWAP(stacks_indexed);
 	SWAP(track_map);
 	SWAP(device_map);
 	SWAP(step_map);

@@ -98,6 +98,14 @@ shape_id builder_shape(struct builder *b, const int64_t *dims, int32_t rank);
 strset_id builder_strset_add(struct builder *b, strset_id set, str_id member);
 frame_id builder_frame(struct builder *b, const struct frame_row *row);
 stack_id builder_stack(struct builder *b, stack_id parent, frame_id frame);
+/* Whether the row behind a stack is this callee of it. */
+static inline bool stack_is_next(const struct model *m, stack_id parent, frame_id frame)
+{
+	uint32_t next = parent.v + 1;
+
+	return next < m->stack.count && m->stack.parent[next].v == parent.v &&
+	       m->stack.frame[next].v == frame.v;
+}
 /* One per name; the kind is guessed from the naming of TensorFlow and CUDA. */
 device_id builder_device(struct builder *b, struct str name);
 /* One per (name, kind, pid, tid, source). */

@@ -203,21 +203,45 @@ frame_id builder_frame(struct builder *b, const struct frame_row *row)
 	return id;
 }
 
+/* Enters rows of stacks into the lookup that are not in it: the newest, and those that were added without it. A row right behind its
+ * caller, as most rows of deep stacks are, is found there and has no entry. */
+static bool index_stacks(struct model *m)
+{
+	for (uint32_t i = MAX(m->stacks_indexed, 1); i < m->stack.count; i++) {
+		uint32_t parent = m->stack.parent[i].v;
+
+		if (parent + 1 != i &&
+		    !map_add(&m->stack_map, map_hash_u64(parent, m->stack.frame[i].v), i))
+			return false;
+		m->stacks_indexed = i + 1;
+	}
+	return true;
+}
+
 stack_id builder_stack(struct builder *b, stack_id parent, frame_id frame)
 {
 	struct model *m = b->m;
-	uint64_t hash = map_hash_u64(parent.v, frame.v);
 	stack_id id;
 
 	if (!need_lookups(b))
 		return (stack_id){ 0 };
-	for (struct map_iter it = map_find(&m->stack_map, hash); it.value;
-	     it = map_next(&m->stack_map, it))
-		if (m->stack.parent[it.value].v == parent.v &&
-		    m->stack.frame[it.value].v == frame.v)
-			return (stack_id){ it.value };
+	if (OW_UNLIKELY(m->stacks_indexed < m->stack.count) && !index_stacks(m)) {
+		builder_no_memory(b);
+		return (stack_id){ 0 };
+	}
+	if (stack_is_next(m, parent, frame))
+		return (stack_id){ parent.v + 1 };
+	if (parent.v + 1 < m->stack.count) { /* the last row has no callees */
+		uint64_t hash = map_hash_u64(parent.v, frame.v);
+
+		for (struct map_iter it = map_find(&m->stack_map, hash); it.value;
+		     it = map_next(&m->stack_map, it))
+			if (m->stack.parent[it.value].v == parent.v &&
+			    m->stack.frame[it.value].v == frame.v)
+				return (stack_id){ it.value };
+	}
 	id = builder_add_stack(b, &(struct stack_row){ .parent = parent, .frame = frame });
-	if (id.v && !map_add(&m->stack_map, hash, id.v))
+	if (id.v && !index_stacks(m))
 		builder_no_memory(b);
 	return id;
 }
@@ -406,8 +430,7 @@ static bool add_shapes_and_sets(struct model *m)
 
 static bool add_code(struct model *m)
 {
-	if (!map_reserve(&m->frame_map, m->frame.count) ||
-	    !map_reserve(&m->stack_map, m->stack.count))
+	if (!map_reserve(&m->frame_map, m->frame.count))
 		return false;
 	for (uint32_t i = 1; i < m->frame.count; i++) {
 		struct frame_row row = { .file = m->frame.file[i],
@@ -422,11 +445,7 @@ static bool add_code(struct model *m)
 		if (!map_add(&m->frame_map, hash_frame(&row), i))
 			return false;
 	}
-	for (uint32_t i = 1; i < m->stack.count; i++)
-		if (!map_add(&m->stack_map, map_hash_u64(m->stack.parent[i].v, m->stack.frame[i].v),
-			     i))
-			return false;
-	return true;
+	return index_stacks(m);
 }
 
 static bool add_places(struct model *m)
@@ -470,6 +489,7 @@ static void drop_lookups(struct model *m)
 			       &m->device_map,	&m->step_map,  &m->metric_map };
 
 	id_map_release(&m->op_by_name);
+	m->stacks_indexed = 0;
 	for (size_t i = 0; i < ARRAY_COUNT(maps); i++) {
 		map_release(maps[i]);
 		map_init(maps[i], m->mem);

@@ -259,6 +259,7 @@ struct model {
 	struct id_map op_by_name; /* of the ids of names */
 	struct map shape_map, strset_map, frame_map, stack_map, track_map, device_map, step_map,
 		metric_map;
+	uint32_t stacks_indexed; /* rows below it are found by builder_stack */
 
 	struct deferred_parts deferred;
 	struct code_traces traces; /* ops is 0 when there are none; see model_require_traces */

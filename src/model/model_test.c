@@ -57,6 +57,41 @@ static void interning(void **state)
 	stop(&f);
 }
 
+static uint32_t find_stack(const struct model *m, stack_id parent, frame_id frame)
+{
+	for (uint32_t i = 1; i < m->stack.count; i++)
+		if (m->stack.parent[i].v == parent.v && m->stack.frame[i].v == frame.v)
+			return i;
+	return 0;
+}
+
+/* Equal stacks have one row, whether the row comes right behind its caller, elsewhere, or was added without a lookup. */
+static void stacks_have_one_row(void **state)
+{
+	struct fixture f;
+	uint32_t random = 1;
+
+	(void)state;
+	start(&f);
+	for (int i = 0; i < 2000; i++) {
+		stack_id stack = { 0 };
+
+		for (int depth = 0; depth < 6; depth++) {
+			frame_id frame = { 1 + (random = random * 1664525u + 1013904223u) % 5u };
+			uint32_t want = find_stack(f.m, stack, frame), count = f.m->stack.count;
+
+			if (!want && random % 7 == 0)
+				builder_add_stack(&f.b, &(struct stack_row){ .parent = stack,
+									     .frame = frame });
+			stack = builder_stack(&f.b, stack, frame);
+			assert_int_equal(stack.v, want ? want : count);
+			assert_int_equal(f.m->stack.count, want ? count : count + 1);
+		}
+	}
+	assert_int_equal(f.b.status, OW_OK);
+	stop(&f);
+}
+
 /* Native frames differ by where they are; a frame without a module stays the same. */
 static void frames_of_modules(void **state)
 {
@@ -345,6 +380,7 @@ int main(void)
 		cmocka_unit_test(one_row_of_memory_each_needs_no_index),
 		cmocka_unit_test(freeze_puts_heaps_in_order_of_time),
 		cmocka_unit_test(names_are_in_byte_order),
+		cmocka_unit_test(stacks_have_one_row),
 		cmocka_unit_test(allocation_failures),
 	};
 

@@ -34,10 +34,14 @@ static inline stack_id stack_cache_push(struct stack_cache *c, struct builder *b
 	uint32_t at = (uint32_t)(mixed >> 49) & (STACK_CACHE_SLOTS - 1);
 	stack_id stack;
 
+	if (stack_is_next(b->m, parent, frame))
+		return (stack_id){ parent.v + 1 };
 	if (OW_LIKELY(c->slots[at].parent == parent.v && c->slots[at].frame == frame.v &&
 		      c->slots[at].stack))
 		return (stack_id){ c->slots[at].stack };
 	stack = builder_stack(b, parent, frame);
+	if (stack.v == parent.v + 1)
+		return stack;
 	c->slots[at].parent = parent.v;
 	c->slots[at].frame = frame.v;
 	c->slots[at].stack = stack.v;

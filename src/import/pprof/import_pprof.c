@@ -50,7 +50,15 @@ struct pprof_run {
 	uint32_t parent, stack; /* stack 0: empty */
 };
 
+/* A whole list of locations as a sample has it, byte by byte, and its stack. */
+struct pprof_known {
+	const uint8_t *ptr;
+	uint16_t len, tag; /* tag: some bits of the hash, since ptr leads far away */
+	uint32_t stack;	   /* 0: empty */
+};
+
 #define RUN_SLOTS 65536u
+#define KNOWN_SLOTS 65536u
 #define LABEL_SLOTS 4096u
 
 struct pprof_label {
@@ -95,6 +103,7 @@ struct pprof_file {
 	uint32_t most_lines; /* of a location */
 	struct stack_cache recent;
 	struct pprof_run runs[RUN_SLOTS];
+	struct pprof_known known[KNOWN_SLOTS];
 	struct pprof_label labels[LABEL_SLOTS];
 	uint64_t pruned;
 	int64_t time, duration, period;
@@ -729,6 +738,28 @@ static stack_id read_stack(struct pprof_file *p, const struct pb_field *sample)
 	return stack;
 }
 
+/* The same for a packed list of locations. Samples with other labels have the same stack, so that whole lists are remembered, except
+ * for those that something is noted about. */
+static stack_id read_list(struct pprof_file *p, const struct pb_field *sample,
+			  const struct pb_field *list)
+{
+	struct str bytes = pb_str(list);
+	uint64_t hash = str_hash(bytes);
+	struct pprof_known *slot = &p->known[hash >> 32 & (KNOWN_SLOTS - 1)];
+	uint64_t noted = p->bad + p->cut + p->pruned;
+	stack_id stack;
+
+	if (slot->stack && slot->len == bytes.len && slot->tag == (uint16_t)hash &&
+	    memcmp(slot->ptr, list->ptr, bytes.len) == 0)
+		return (stack_id){ slot->stack };
+	if (!find_stack(p, list, &stack))
+		stack = read_stack(p, sample);
+	if (p->bad + p->cut + p->pruned == noted && bytes.len <= UINT16_MAX)
+		*slot = (struct pprof_known){ list->ptr, (uint16_t)bytes.len, (uint16_t)hash,
+					      stack.v };
+	return stack;
+}
+
 /* The labels as one text. They begin at `begin`; other fields may come between them and the end. Many samples have the same. */
 static str_id read_labels(struct pprof_file *p, const uint8_t *begin, const uint8_t *end)
 {
@@ -793,8 +824,8 @@ static ow_status read_sample(struct pprof_file *p, const struct pb_field *f)
 			labels = at;
 		}
 	}
-	if (lists != 1 || (list.tag & 7) != PB_BYTES || !find_stack(p, &list, &s.stack))
-		s.stack = read_stack(p, f);
+	s.stack = lists == 1 && (list.tag & 7) == PB_BYTES ? read_list(p, f, &list)
+							   : read_stack(p, f);
 	if (labels)
 		s.label = read_labels(p, labels, f->ptr + f->value);
 	add_values(p, &s);

@@ -203,21 +203,6 @@ static bool begin_levels(struct tf_stacks *s, struct level *l)
 	return true;
 }
 
-/* Indexes stacks that were added without looking any up, so that the next source finds them. */
-static void index_stacks(struct tf_stacks *s)
-{
-	struct model *m = s->b->m;
-
-	map_release(&m->stack_map);
-	map_init(&m->stack_map, m->mem);
-	for (uint32_t i = 1; i < m->stack.count; i++)
-		if (!map_add(&m->stack_map, map_hash_u64(m->stack.parent[i].v, m->stack.frame[i].v),
-			     i)) {
-			builder_no_memory(s->b);
-			return;
-		}
-}
-
 static ow_status tf_stacks_build(struct tf_stacks *s)
 {
 	struct model *m = s->b->m;
@@ -226,8 +211,6 @@ static ow_status tf_stacks_build(struct tf_stacks *s)
 
 	if (!s->trace_count || s->b->status != OW_OK)
 		return s->b->status;
-	if (!alone && m->stack_map.count != m->stack.count - 1)
-		index_stacks(s);
 	if (begin_levels(s, &l))
 		while (s->trace_count && s->b->status == OW_OK) {
 			size_t active = group_traces(s, &l, alone);
