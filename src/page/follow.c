@@ -147,7 +147,7 @@ static bool look(struct ow_ui *ui)
 	return false;
 }
 
-static void wait_ns(struct ow_ui *ui, int64_t ns)
+void page_wait_ns(struct ow_ui *ui, int64_t ns)
 {
 	struct timespec pause = { .tv_nsec = 50000000 };
 
@@ -164,7 +164,7 @@ static void *follow(void *arg)
 		int64_t begin;
 		struct ow_error err = { 0 };
 
-		wait_ns(ui, pause);
+		page_wait_ns(ui, pause);
 		pause = LOOK_NS;
 		if (atomic_load(&ui->cancelled) || atomic_load(&ui->frozen) ||
 		    atomic_load(&ui->state) != OW_UI_READY || !look(ui))

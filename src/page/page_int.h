@@ -137,6 +137,8 @@ bool page_going_on(void *ui, const char *file, uint64_t done, uint64_t total);
 /* follow.c: remembers what the files are like now; starts to look at them. */
 void page_mark_files(struct ow_ui *ui);
 bool page_follow(struct ow_ui *ui);
+/* Returns after this time, or soon after the page is closed. */
+void page_wait_ns(struct ow_ui *ui, int64_t ns);
 
 /* Answers 503 and returns false while files load or when they could not be opened. */
 bool page_ready(struct ow_ui *ui, struct server_reply *reply);

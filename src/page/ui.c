@@ -284,6 +284,31 @@ static ow_status arrange(struct ow_ui *ui, struct ow_error *err)
 	return OW_OK;
 }
 
+#define FIRST_PAINT_NS 2000000000
+
+/* Builds the dense tiles of every row, so that requests rarely have to. A handler that needs one first builds it itself. The browser
+ * gets the processors first: it starts and paints the first page in that time. */
+static void build_tiles(struct ow_ui *ui)
+{
+	bool going_on = true;
+
+	page_wait_ns(ui, FIRST_PAINT_NS);
+
+	for (uint32_t row = 0; going_on && !atomic_load(&ui->cancelled); row++) {
+		struct reading reading;
+		struct ow_error err = { 0 };
+
+		pthread_rwlock_rdlock(&ui->swap);
+		going_on = row < tiles_row_count(ui->tiles) &&
+			   api_read_begin(ui->profile, 0, &reading, &err) == OW_OK;
+		if (going_on)
+			going_on =
+				api_read_end(ui->profile, &reading,
+					     tiles_build_row(ui->tiles, row, &err), &err) == OW_OK;
+		pthread_rwlock_unlock(&ui->swap);
+	}
+}
+
 static void *load(void *arg)
 {
 	struct ow_ui *ui = arg;
@@ -302,6 +327,7 @@ static void *load(void *arg)
 		status = arrange(ui, &err);
 	if (status == OW_OK) {
 		atomic_store(&ui->state, OW_UI_READY);
+		build_tiles(ui);
 		return NULL;
 	}
 	if (atomic_load(&ui->cancelled))

@@ -17,8 +17,8 @@
 
 #define TILE_BITS 9
 #define TILE_BUCKETS (1u << TILE_BITS)
-#define TILE_DENSE 16384u /* a tile of this many items is kept instead of computed */
-#define TILE_LEVELS 55u	  /* level 54 has two tiles for all 64 bits of time */
+#define TILE_DENSE 4096u /* a tile of this many items is kept instead of computed */
+#define TILE_LEVELS 55u	 /* level 54 has two tiles for all 64 bits of time */
 
 enum tile_kind {
 	TILE_EVENTS,  /* items are rows of the table event */

@@ -68,7 +68,7 @@ export interface Tile {
 
 const BYTES_MOST = 64 << 20;
 const NAMES_MOST = 100000;
-const BATCH = 256;
+const BATCH = 64;
 
 /** The inverse of add_tile in src/page/timeline.c. Each tile gets its own copy: a view would keep the whole answer as long as one of its tiles. */
 export function decode(buffer: ArrayBuffer): Tile[] {
