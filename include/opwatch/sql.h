@@ -85,7 +85,7 @@ struct ow_relation_column {
 	const char *unit;	 /* "ns", "bytes", "count" or "" */
 	const char *doc;	 /* one sentence */
 };
-/* Calls `take` with each column that a command answers with: "path", "what-if", "diff", "ranks" or "hang". */
+/* Calls `take` with each column that a command answers with: "path", "what-if", "diff", "baseline", "ranks", "hang" or "jobs". */
 OW_API OW_MUST_CHECK ow_status ow_answer_columns(
 	const char *command, void (*take)(void *arg, const struct ow_relation_column *column),
 	void *arg, struct ow_error *err);

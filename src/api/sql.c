@@ -10,6 +10,7 @@
 #include "opwatch/sql.h"
 #include "diff/diff.h"
 #include "hang/answer.h"
+#include "live/daemon/jobs.h"
 #include "ranks/ranks.h"
 #include "replay/session.h"
 
@@ -463,9 +464,13 @@ ow_status ow_answer_columns(const char *command,
 		const char *command;
 		void (*add)(struct table *t);
 	} answers[] = {
-		{ "path", path_columns },	  { "what-if", path_columns },
-		{ "diff", diff_columns_of_time }, { "ranks", ranks_columns },
+		{ "path", path_columns },
+		{ "what-if", path_columns },
+		{ "diff", diff_columns_of_time },
+		{ "ranks", ranks_columns },
 		{ "hang", answer_columns },
+		{ "jobs", jobs_columns },
+		{ "baseline", diff_columns_of_time },
 	};
 	struct table *t;
 	struct mem mem;

@@ -1,5 +1,5 @@
 /*
- * baseline.c: see baseline.h. Statements are those that servers from 18.16 on understand. Values travel as RowBinary in both directions: a file is bytes,
+ * baseline.c: keeps runs of `opwatch baseline` in a ClickHouse server (baseline.h). The statements work with servers from 18.16 on. Values travel as RowBinary in both directions: a file is bytes,
  * and texts of the user need no quoting.
  */
 #include "push/baseline.h"

@@ -74,6 +74,12 @@ struct row_member {
 
 #define ROW_UNKNOWN INT64_MIN
 
+/* An entry of a list of members for a file's own `struct row`. */
+#define ROW_MEMBER(type, unit, name, doc)                                                          \
+	{                                                                                          \
+#name, doc, type, unit, offsetof(struct row, name), NULL                           \
+	}
+
 /* Ends with a NULL name. */
 ow_status rows_describe(struct table *t, const struct row_member *members, size_t row_size,
 			struct ow_error *err);

@@ -279,7 +279,8 @@ class UsageTest(unittest.TestCase):
 
     def test_help_lists_the_columns_of_answers(self):
         """Every column of the JSON is in --help, with a sentence."""
-        for words in (("path", SAMPLE), ("what-if", SAMPLE, "input=0"), ("diff", SAMPLE, SAMPLE), ("ranks", SAMPLE), ("hang", SAMPLE)):
+        for words in (("path", SAMPLE), ("what-if", SAMPLE, "input=0"), ("diff", SAMPLE, SAMPLE), ("ranks", SAMPLE), ("hang", SAMPLE), ("jobs",),
+                      ("baseline", "check", SAMPLE + ".none", SAMPLE)):
             text = run(words[0], "--help").stdout
             listed = re.findall(r"^  ([a-z_]+)  +[a-z]", text[text.index("\nColumns:\n"):text.index("\nExamples:")], re.M)
             self.assertGreater(len(listed), 8, words[0])

@@ -333,6 +333,7 @@ const struct command cmd_baseline = {
 		"size) as 'opwatch diff' does, with the same outputs and exit codes; 6 if nothing\n"
 		"was added yet, 4 if no run is comparable. The password of a server is read from\n"
 		"OPWATCH_CLICKHOUSE_PASSWORD or --password-file.\n",
+	.has_answer = true,
 	.examples = { "opwatch baseline add runs before.json", "opwatch baseline list runs" },
 	.own = OPTIONS(options),
 	.groups = { &output_options, &input_options },

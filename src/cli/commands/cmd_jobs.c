@@ -82,6 +82,7 @@ const struct command cmd_jobs = {
 	.usage = "[--json|--csv] [--env] [--anomalies]",
 	.summary = "list the jobs that the daemon records",
 	.help = "Lists your own jobs; root sees all.\n",
+	.has_answer = true,
 	.examples = { "opwatch jobs --json", "eval \"$(opwatch jobs --env)\"" },
 	.own = OPTIONS(options),
 	.groups = { &output_options },

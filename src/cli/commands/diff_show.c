@@ -1,5 +1,6 @@
 /*
- * diff_show.c: see diff_show.h. The library compares (ow_diff); here is only what is printed.
+ * diff_show.c: prints a comparison as text (diff_show.h): the sentence, the phases, the operations and lines that changed, the findings. The
+ * library compares (ow_diff). Called by cmd_diff.c and cmd_baseline.c.
  */
 #include "cli/commands/diff_show.h"
 

@@ -1,5 +1,5 @@
 /*
- * function_name.c: see function_name.h. Names of C++ and Rust only (base/demangle). Parameters are left out, because perf, which most
+ * function_name.c: readable names of sampled functions (function_name.h). Only names of C++ and Rust change (base/demangle). Parameters are left out, because perf, which most
  * stacks come from, leaves them out as well, and overloads of a function mostly are one thing to a reader.
  */
 #include "import/common/function_name.h"

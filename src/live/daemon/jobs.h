@@ -174,7 +174,9 @@ void jobs_release(struct jobs *jobs);
 /* By its name, or its number; of several that have a name the running one, or else the last one. */
 ow_status jobs_find(const struct jobs *jobs, const char *name, const struct job_info **job,
 		    struct ow_error *err);
-/* jobs_table.c: adds the columns, and one row per job. */
+/* jobs_table.c: the columns of the list, with their descriptions. */
+void jobs_columns(struct table *r);
+/* Adds these columns, and one row per job. */
 ow_status jobs_fill_table(const struct jobs *jobs, struct table *r, struct ow_error *err);
 /* The same for anomalies. */
 ow_status jobs_fill_anomalies(const struct jobs *jobs, struct table *r, struct ow_error *err);

@@ -47,8 +47,27 @@ enum {
 	COLUMN_RING
 };
 
-static void add_columns(struct table *r)
+void jobs_columns(struct table *r)
 {
+	static const char *const sentences[] = {
+		"name of the job",
+		"number of the job at this daemon",
+		"number of ranks",
+		"ids of its processes",
+		"user who runs it",
+		"framework that it uses, when known",
+		"when it first connected to the daemon",
+		"steps that were recorded",
+		"median time of the last steps",
+		"events that were recorded",
+		"events that were lost because a ring was full",
+		"size of its ring on disk",
+		"size of the minutes that were saved around anomalies",
+		"running, awaited (its processes may connect again) or ended",
+		"how it was identified, such as slurm 4711 or process 815",
+		"folder of its ring",
+	};
+
 	table_add_column(r, "job", "job", TYPE_TEXT, UNIT_NONE);
 	table_add_column(r, "id", "id", TYPE_INT, UNIT_NONE);
 	table_add_column(r, "ranks", "ranks", TYPE_INT, UNIT_NONE);
@@ -65,6 +84,7 @@ static void add_columns(struct table *r)
 	table_add_column(r, "state", "state", TYPE_TEXT, UNIT_NONE);
 	table_add_column(r, "identity", "known by", TYPE_TEXT, UNIT_NONE);
 	table_add_column(r, "ring", "ring", TYPE_TEXT, UNIT_NONE);
+	table_document(r, sentences, ARRAY_COUNT(sentences));
 	r->columns[COLUMN_IDENTITY].for_programs = r->columns[COLUMN_RING].for_programs = true;
 	r->columns[COLUMN_ID].for_programs = true;
 }
@@ -125,6 +145,18 @@ enum {
 
 ow_status jobs_fill_anomalies(const struct jobs *jobs, struct table *r, struct ow_error *err)
 {
+	static const char *const sentences[] = {
+		"when it began",
+		"name of the job",
+		"number of the job",
+		"slow or stall",
+		"a sentence on the cause",
+		"when it began, since 1970",
+		"whether the minute around it was saved",
+		"size of the saved file",
+		"where the minute was or will be saved",
+	};
+
 	table_add_column(r, "time", "time", TYPE_TEXT, UNIT_NONE);
 	table_add_column(r, "job", "job", TYPE_TEXT, UNIT_NONE);
 	table_add_column(r, "id", "id", TYPE_INT, UNIT_NONE);
@@ -134,6 +166,7 @@ ow_status jobs_fill_anomalies(const struct jobs *jobs, struct table *r, struct o
 	table_add_column(r, "saved", "saved", TYPE_BOOL, UNIT_NONE);
 	table_add_column(r, "bytes", "size", TYPE_INT, UNIT_BYTES);
 	table_add_column(r, "file", "file", TYPE_TEXT, UNIT_NONE);
+	table_document(r, sentences, ARRAY_COUNT(sentences));
 	r->columns[ANOMALY_ID].for_programs = r->columns[ANOMALY_TIME_NS].for_programs = true;
 	for (size_t i = 0; i < jobs->anomaly_count; i++) {
 		const struct job_anomaly *a = &jobs->anomalies[i];
@@ -165,7 +198,7 @@ ow_status jobs_fill_table(const struct jobs *jobs, struct table *r, struct ow_er
 	bool failed;
 
 	buf_init(&pids, r->mem);
-	add_columns(r);
+	jobs_columns(r);
 	for (size_t i = 0; i < jobs->count; i++)
 		add_job(r, jobs, &jobs->items[i], &pids);
 	failed = r->status != OW_OK || pids.failed;

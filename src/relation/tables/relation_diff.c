@@ -14,32 +14,28 @@ struct row {
 	double base_count, new_count;
 };
 
-#define MEMBER(type, unit, name, doc)                                                              \
-	{                                                                                          \
-#name, doc, type, unit, offsetof(struct row, name), NULL                           \
-	}
-
 static const struct row_member members[] = {
-	MEMBER(TYPE_TEXT, UNIT_NONE, base_run, "the run that it is compared with"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, phase,
-	       "phase of the step, or unexplained: nothing was recorded"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, op,
-	       "the operator, or what ran; the base's name if the base has it"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, line, "line of your code"),
-	MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank"),
-	MEMBER(TYPE_INT, UNIT_NS, base_ns, "time in a mean steady step of the base"),
-	MEMBER(TYPE_INT, UNIT_NS, new_ns, "the same in this run"),
-	MEMBER(TYPE_INT, UNIT_NS, delta_ns,
-	       "new_ns - base_ns; all rows sum to the difference of the steps"),
-	MEMBER(TYPE_REAL, UNIT_NONE, base_count, "how often it begins in a step of the base"),
-	MEMBER(TYPE_REAL, UNIT_NONE, new_count, "the same in this run"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, change, "new, gone, count, duration, renamed, split or fused"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, matched_by, "how the two were matched"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, new_op, "its name in this run, when it differs"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, base_part, "the costliest kernel or call of the base"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, new_part, "the same in this run"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, file, "file of the line"),
-	MEMBER(TYPE_INT, UNIT_NONE, line_number, "number of the line in its file"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, base_run, "the run that it is compared with"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, phase,
+		   "phase of the step, or unexplained: nothing was recorded"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, op,
+		   "the operator, or what ran; the base's name if the base has it"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, line, "line of your code"),
+	ROW_MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, base_ns, "time in a mean steady step of the base"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, new_ns, "the same in this run"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, delta_ns,
+		   "new_ns - base_ns; all rows sum to the difference of the steps"),
+	ROW_MEMBER(TYPE_REAL, UNIT_NONE, base_count, "how often it begins in a step of the base"),
+	ROW_MEMBER(TYPE_REAL, UNIT_NONE, new_count, "the same in this run"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, change,
+		   "new, gone, count, duration, renamed, split or fused"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, matched_by, "how the two were matched"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, new_op, "its name in this run, when it differs"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, base_part, "the costliest kernel or call of the base"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, new_part, "the same in this run"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, file, "file of the line"),
+	ROW_MEMBER(TYPE_INT, UNIT_NONE, line_number, "number of the line in its file"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 

@@ -10,28 +10,24 @@ struct row {
 	bool checked;
 };
 
-#define MEMBER(type, unit, name, doc)                                                              \
-	{                                                                                          \
-#name, doc, type, unit, offsetof(struct row, name), NULL                           \
-	}
-
 static const struct row_member members[] = {
-	MEMBER(TYPE_TEXT, UNIT_NONE, rule, "the rule that found it"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, rule, "the rule that found it"),
 	{ "severity", "info, low, medium or high", TYPE_TEXT, UNIT_ENUM,
 	  offsetof(struct row, severity), &words_severity },
-	MEMBER(TYPE_TEXT, UNIT_NONE, what, "what was found"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, location, "op, line, rank or device"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, advice, "what to try"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, falsified_by, "what would show that the finding is wrong"),
-	MEMBER(TYPE_INT, UNIT_NS, saving_low, "the step gets shorter by at least this"),
-	MEMBER(TYPE_INT, UNIT_NS, saving_high, "the step gets shorter by at most this"),
-	MEMBER(TYPE_INT, UNIT_NS, saving_after, "further saving after all rows above"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, basis,
-	       "median or mean: the step that the saving refers to; bound: what the device allows"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, confidence, "low, medium or high"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, evidence, "events and times that show it, as JSON"),
-	MEMBER(TYPE_BOOL, UNIT_NONE, checked, "false when the rule lacked its data"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, why_not, "why the rule was not checked"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, what, "what was found"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, location, "op, line, rank or device"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, advice, "what to try"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, falsified_by, "what would show that the finding is wrong"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, saving_low, "the step gets shorter by at least this"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, saving_high, "the step gets shorter by at most this"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, saving_after, "further saving after all rows above"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, basis,
+		   "median or mean: the step that the saving refers to; bound: what the device "
+		   "allows"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, confidence, "low, medium or high"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, evidence, "events and times that show it, as JSON"),
+	ROW_MEMBER(TYPE_BOOL, UNIT_NONE, checked, "false when the rule lacked its data"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, why_not, "why the rule was not checked"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 

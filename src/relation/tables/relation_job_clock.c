@@ -9,20 +9,15 @@ struct row {
 	double shift, drift;
 };
 
-#define MEMBER(type, unit, name, doc)                                                              \
-	{                                                                                          \
-#name, doc, type, unit, offsetof(struct row, name), NULL                           \
-	}
-
 static const struct row_member members[] = {
-	MEMBER(TYPE_INT, UNIT_NONE, number, "number of the rank's row in job_rank"),
-	MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank, from the content of the file"),
-	MEMBER(TYPE_INT, UNIT_NONE, source_id, "the input"),
-	MEMBER(TYPE_INT, UNIT_NS, from_ts,
-	       "first time of the piece, on the rank's own clock; NULL: from the beginning"),
-	MEMBER(TYPE_INT, UNIT_NS, origin_ts, "where the shift holds, on the rank's own clock"),
-	MEMBER(TYPE_REAL, UNIT_NS, shift, "what to add there"),
-	MEMBER(TYPE_REAL, UNIT_NONE, drift, "how much more per nanosecond after it"),
+	ROW_MEMBER(TYPE_INT, UNIT_NONE, number, "number of the rank's row in job_rank"),
+	ROW_MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank, from the content of the file"),
+	ROW_MEMBER(TYPE_INT, UNIT_NONE, source_id, "the input"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, from_ts,
+		   "first time of the piece, on the rank's own clock; NULL: from the beginning"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, origin_ts, "where the shift holds, on the rank's own clock"),
+	ROW_MEMBER(TYPE_REAL, UNIT_NS, shift, "what to add there"),
+	ROW_MEMBER(TYPE_REAL, UNIT_NONE, drift, "how much more per nanosecond after it"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 
@@ -32,6 +27,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 	return rows_describe(t, members, sizeof(struct row), err);
 }
 
+/* A row per piece of each worker's clock. */
 static ow_status make_rows(struct table_part *part, const struct ranks_job *job,
 			   struct ow_error *err)
 {

@@ -6,19 +6,15 @@ struct row {
 	struct str op;
 };
 
-#define MEMBER(type, unit, name, doc)                                                              \
-	{                                                                                          \
-#name, doc, type, unit, offsetof(struct row, name), NULL                           \
-	}
-
 static const struct row_member members[] = {
-	MEMBER(TYPE_INT, UNIT_NONE, number, "number of the rank's row in job_rank"),
-	MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank, from the content of the file"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, op, "what ran"),
-	MEMBER(TYPE_INT, UNIT_NS, dur, "time of all runs"),
-	MEMBER(TYPE_INT, UNIT_COUNT, runs, "how often it ran"),
-	MEMBER(TYPE_INT, UNIT_COUNT, float_ops, "float operations of one run, NULL when unknown"),
-	MEMBER(TYPE_INT, UNIT_NONE, name_key, "equal for operations of one name"),
+	ROW_MEMBER(TYPE_INT, UNIT_NONE, number, "number of the rank's row in job_rank"),
+	ROW_MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank, from the content of the file"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, op, "what ran"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, dur, "time of all runs"),
+	ROW_MEMBER(TYPE_INT, UNIT_COUNT, runs, "how often it ran"),
+	ROW_MEMBER(TYPE_INT, UNIT_COUNT, float_ops,
+		   "float operations of one run, NULL when unknown"),
+	ROW_MEMBER(TYPE_INT, UNIT_NONE, name_key, "equal for operations of one name"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 
@@ -28,6 +24,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 	return rows_describe(t, members, sizeof(struct row), err);
 }
 
+/* A row per operation of each worker. */
 static ow_status make_rows(struct table_part *part, const struct ranks_job *job,
 			   struct ow_error *err)
 {

@@ -12,22 +12,17 @@ struct row {
 	double share;
 };
 
-#define MEMBER(type, unit, name, doc)                                                              \
-	{                                                                                          \
-#name, doc, type, unit, offsetof(struct row, name), NULL                           \
-	}
-
 static const struct row_member members[] = {
-	MEMBER(TYPE_INT, UNIT_NONE, event,
-	       "the event, unknown for time in which nothing was recorded"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, op, "what ran, or what came after a latency"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, line, "line of your code"),
-	MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, track, "where it ran"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, kind, "kernel, launch, host, host_gap, input, latency, …"),
-	MEMBER(TYPE_INT, UNIT_NS, ts, "begin in the replay"),
-	MEMBER(TYPE_INT, UNIT_NS, dur, "time on the path; all rows sum to the step"),
-	MEMBER(TYPE_REAL, UNIT_NONE, share, "part of the step"),
+	ROW_MEMBER(TYPE_INT, UNIT_NONE, event,
+		   "the event, unknown for time in which nothing was recorded"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, op, "what ran, or what came after a latency"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, line, "line of your code"),
+	ROW_MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, track, "where it ran"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, kind, "kernel, launch, host, host_gap, input, latency, …"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, ts, "begin in the replay"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, dur, "time on the path; all rows sum to the step"),
+	ROW_MEMBER(TYPE_REAL, UNIT_NONE, share, "part of the step"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 

@@ -9,24 +9,20 @@ struct row {
 	bool damaged;
 };
 
-#define MEMBER(type, unit, name, doc)                                                              \
-	{                                                                                          \
-#name, doc, type, unit, offsetof(struct row, name), NULL                           \
-	}
-
 static const struct row_member members[] = {
-	MEMBER(TYPE_INT, UNIT_NONE, number, "number of the run, from 1"),
-	MEMBER(TYPE_INT, UNIT_COUNT, sources, "inputs"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, path, "path of the first input"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, format, "its format"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, producer, "program that wrote it, when known"),
-	MEMBER(TYPE_INT, UNIT_COUNT, tracks, "rows of track"),
-	MEMBER(TYPE_INT, UNIT_COUNT, ops, "rows of op"),
-	MEMBER(TYPE_INT, UNIT_COUNT, events, "rows of event"),
-	MEMBER(TYPE_INT, UNIT_COUNT, steps, "rows of step"),
-	MEMBER(TYPE_INT, UNIT_NS, start, "begin of the first event"),
-	MEMBER(TYPE_INT, UNIT_NS, dur, "from there to the end of the last event"),
-	MEMBER(TYPE_BOOL, UNIT_NONE, damaged, "parts of the inputs were lost: see the table loss"),
+	ROW_MEMBER(TYPE_INT, UNIT_NONE, number, "number of the run, from 1"),
+	ROW_MEMBER(TYPE_INT, UNIT_COUNT, sources, "inputs"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, path, "path of the first input"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, format, "its format"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, producer, "program that wrote it, when known"),
+	ROW_MEMBER(TYPE_INT, UNIT_COUNT, tracks, "rows of track"),
+	ROW_MEMBER(TYPE_INT, UNIT_COUNT, ops, "rows of op"),
+	ROW_MEMBER(TYPE_INT, UNIT_COUNT, events, "rows of event"),
+	ROW_MEMBER(TYPE_INT, UNIT_COUNT, steps, "rows of step"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, start, "begin of the first event"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, dur, "from there to the end of the last event"),
+	ROW_MEMBER(TYPE_BOOL, UNIT_NONE, damaged,
+		   "parts of the inputs were lost: see the table loss"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 

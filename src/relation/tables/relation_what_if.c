@@ -15,19 +15,14 @@ struct row {
 	int64_t base_step, replayed_step, new_step, new_low, new_high;
 };
 
-#define MEMBER(type, unit, name, doc)                                                              \
-	{                                                                                          \
-#name, doc, type, unit, offsetof(struct row, name), NULL                           \
-	}
-
 static const struct row_member members[] = {
-	MEMBER(TYPE_TEXT, UNIT_NONE, change, "the changes, as given"),
-	MEMBER(TYPE_INT, UNIT_NS, base_step, "the median steady step"),
-	MEMBER(TYPE_INT, UNIT_NS, replayed_step, "the same in the replay, without a change"),
-	MEMBER(TYPE_INT, UNIT_NS, new_step, "the step with the changes"),
-	MEMBER(TYPE_INT, UNIT_NS, new_low, "at least this (90 %)"),
-	MEMBER(TYPE_INT, UNIT_NS, new_high, "at most this (90 %)"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, refused, "why there is no prediction"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, change, "the changes, as given"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, base_step, "the median steady step"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, replayed_step, "the same in the replay, without a change"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, new_step, "the step with the changes"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, new_low, "at least this (90 %)"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, new_high, "at most this (90 %)"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, refused, "why there is no prediction"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 
