@@ -403,14 +403,30 @@ static void order_track(const struct sample_table *s, uint32_t *order, uint32_t 
 	}
 }
 
-/* Weights can be of any size, in any unit: where their sum does not fit, views show the limit. */
-static void note_weights(struct builder *b)
+/* Sets weights aside that no sample can have; they count as 0. Weights are in any unit: where the sum of the others does not fit, views
+ * show the limit. */
+static void check_weights(struct builder *b)
 {
-	const struct sample_table *s = &b->m->sample;
+	struct sample_table *s = &b->m->sample;
+	uint64_t negative = 0, large = 0;
 	double sum = 0;
 
-	for (uint32_t i = 1; i < s->count; i++)
-		sum += (double)s->weight[i];
+	for (uint32_t i = 1; i < s->count; i++) {
+		if (OW_LIKELY(s->weight[i] >= 0 && s->weight[i] <= WEIGHT_MAX)) {
+			sum += (double)s->weight[i];
+			continue;
+		}
+		negative += s->weight[i] < 0;
+		large += s->weight[i] > WEIGHT_MAX;
+		s->weight[i] = 0;
+	}
+	if (large)
+		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, large,
+				  "weights of samples above 10^18 are ignored: they count as 0");
+	if (negative)
+		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, negative,
+				  "negative weights of samples are ignored: they count as 0 (for "
+				  "the difference of two profiles use 'opwatch diff')");
 	if (sum >= (double)INT64_MAX)
 		builder_note(b, NOTE_DAMAGED, OW_NO_OFFSET,
 			     "the weights of the samples add up to more than 64 bits: sums stop at "
@@ -468,7 +484,7 @@ ow_status model_freeze(struct builder *b)
 	OW_TRY(index_memory(b));
 	index_op_steps(m);
 	find_step_spans(b);
-	note_weights(b);
+	check_weights(b);
 	if (!m->time_unit_ns)
 		m->time_unit_ns = 1;
 	m->frozen = true;

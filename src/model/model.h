@@ -509,8 +509,21 @@ static inline int64_t sum_add(int64_t a, int64_t b)
 	return a < 0 ? INT64_MIN : INT64_MAX;
 }
 
+/* Likewise a product. */
+static inline int64_t sum_mul(int64_t a, int64_t b)
+{
+	int64_t product;
+
+	if (OW_LIKELY(!__builtin_mul_overflow(a, b, &product)))
+		return product;
+	return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
+}
+
 /* Nothing that was recorded took longer: what says so is damaged, and is set aside. */
 #define DURATION_MAX_NS (INT64_C(366) * 24 * 3600 * 1000000000)
+
+/* The same for the weight of one sample, in whatever unit: an exabyte, 31 years. */
+#define WEIGHT_MAX INT64_C(1000000000000000000)
 
 static inline int64_t wrap_sub(int64_t a, int64_t b)
 {

@@ -4,6 +4,7 @@ that would not fit into 64 bits stop at the limit instead of turning negative.""
 import json
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -79,14 +80,82 @@ class Durations(unittest.TestCase):
         self.assertEqual((rows["a"], rows["b"]), (50, 70))
         self.assertIn(NOTE.replace("year", "century"), err)
 
-    def test_sums_of_samples_stop(self):
-        path = self.folder / "x.folded"
-        path.write_text(f"main;a {(1 << 63) - 1}\nmain;b {(1 << 63) - 1}\nmain;c 5\n")
+    def check_functions(self, path, names, note):
+        """All functions are shown, no time is negative, no share is out of 0 to 100 %, and the note counts what was set aside."""
         out, err = self.opwatch("functions", path, "--json")
         rows = {row["name"]: row for row in json.loads(out)["rows"]}
-        self.assertEqual(rows["main"]["total"], (1 << 63) - 1)
-        self.assertTrue(all(0 <= row["total_percent"] <= 100 for row in rows.values()), rows)
-        self.assertIn("sums stop at the limit", err)
+        self.assertEqual(set(rows), set(names))
+        for row in rows.values():
+            self.assertTrue(all(row[key] >= 0 for key in ("self", "total")), row)
+            self.assertTrue(all(0 <= row[key] <= 100 for key in ("self_percent", "total_percent")), row)
+        self.assertIn(note, err)
+        for words in ([], ["op"], ["lines"], ["metrics"]):
+            text = self.opwatch(*words, path, "--no-pager")[0]
+            self.assertTrue(all(0 <= float(share) <= 100.05 for share in re.findall(r"(-?[0-9.]+) ?%", text)), text)
+            self.assertNotRegex(text, r"-[0-9.]+(ns|us|ms|s|h)\b")
+        return {name: (row["self"], row["total"]) for name, row in rows.items()}
+
+    def test_sums_of_samples_stop(self):
+        path = self.folder / "x.folded"
+        path.write_text("".join(f"main;a{i} {10 ** 18}\n" for i in range(10)) + "main;c 5\n")
+        rows = self.check_functions(path, ["main", "c", *(f"a{i}" for i in range(10))], "sums stop at the limit")
+        self.assertEqual(rows["main"], (0, (1 << 63) - 1))
+
+    def test_weights_of_samples(self):
+        path = self.folder / "x.folded"
+        for weight, note in (((1 << 63) - 1, "above 10^18 are ignored: they count as 0 (2 times)"), (10 ** 18 + 1, "(2 times)"),
+                             (-5, "negative weights of samples are ignored: they count as 0 "), (-(1 << 63), "(2 times)")):
+            path.write_text(f"main;a {weight}\nmain;b 7\nmain;a;c 9\nmain;c {weight}\nmain;b 5\n")
+            rows = self.check_functions(path, "main a b c".split(), note)
+            self.assertEqual(rows, {"main": (0, 21), "a": (0, 9), "b": (12, 12), "c": (9, 9)}, weight)
+
+    def test_weights_of_pprof(self):
+        texts = [b"", b"cpu", b"milliseconds", b"main", b"a", b"b"]
+        for weight in ((1 << 63) - 1, 1 << 63, (1 << 64) - 5, 1 << 62, 18 * 10 ** 18):
+            data = field(1, field(1, 1) + field(2, 2))
+            for places, value in ((b"\2\1", weight), (b"\3\1", 7), (b"\2\1", weight), (b"\3\2\1", 3)):
+                data += field(2, field(1, places) + field(2, value))
+            data += b"".join(field(4, field(1, i) + field(4, field(1, i))) + field(5, field(1, i) + field(2, i + 2)) for i in (1, 2, 3))
+            path = self.folder / "x.pb"
+            path.write_bytes(data + b"".join(field(6, text) for text in texts))
+            rows = self.check_functions(path, "main a b".split(), "(2 times)")
+            self.assertEqual(rows, {"main": (0, 10 ** 7), "a": (0, 3 * 10 ** 6), "b": (10 ** 7, 10 ** 7)}, weight)
+
+    def test_weights_of_perf_script(self):
+        path = self.folder / "x.txt"
+        path.write_text("".join(f"job 1/1 12.{n:06d}: {weight} cycles:\n\t1000 {name} (/bin/job)\n\t2000 main (/bin/job)\n\n"
+                                for n, (name, weight) in enumerate([("a", 9223372036854775807), ("b", 5), ("a", 4 * 10 ** 18), ("b", 6)])))
+        rows = self.check_functions(path, "main a b".split(), "(2 times)")
+        self.assertEqual(rows, {"main": (0, 11), "a": (0, 0), "b": (11, 11)})
+
+    def check_opstats(self, spans, expected):
+        path = self.folder / "x.json"
+        path.write_text(json.dumps({"traceEvents": [
+            {"ph": "X", "cat": "Op", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": {"name": name, "op": name}}
+            for name, ts, dur in spans]}))
+        rows = {row["name"]: row for row in json.loads(self.opwatch("opstats", path, "--json")[0])["rows"]}
+        self.assertEqual({name: row["self_ns"] for name, row in rows.items() if row["self_ns"] or name != "IDLE"},
+                         {name: us * 1000 for name, us in expected.items()})
+        self.assertTrue(all(0 <= row[key] <= 100.0001 for row in rows.values() for key in row if key.endswith("percent") and row[key]), rows)
+
+    def test_a_moment_belongs_to_the_op_that_started_last(self):
+        self.check_opstats([("a", 0, 30), ("b", 5, 5), ("c", 7, 13), ("d", 12, 6)], {"a": 15, "b": 2, "c": 7, "d": 6})
+        self.check_opstats([("a", 0, 10), ("b", 5, 10), ("c", 12, 2)], {"a": 5, "b": 8, "c": 2})
+        self.check_opstats([("a", 0, 10), ("b", 2, 3), ("c", 6, 4), ("d", 20, 5)], {"a": 3, "b": 3, "c": 4, "d": 5, "IDLE": 10})
+        self.check_opstats([("a", 0, 10), ("b", 0, 10), ("c", 3, 0)], {"a": 0, "b": 10, "c": 0})
+
+    def test_random_ops(self):
+        """Each microsecond looked at on its own."""
+        rng = random.Random(3)
+        for _ in range(20):
+            spans = sorted(((f"n{i}", rng.randrange(60), rng.randrange(1, 30)) for i in range(8)), key=lambda s: (s[1], -s[2]))
+            spans = [s for i, s in enumerate(spans) if s[1] not in {o[1] for o in spans[:i]}]
+            expected = dict.fromkeys((name for name, _, _ in spans), 0)
+            for at in range(spans[0][1], max(ts + dur for _, ts, dur in spans)):
+                open_now = [name for name, ts, dur in spans if ts <= at < ts + dur]
+                name = open_now[-1] if open_now else "IDLE"
+                expected[name] = expected.get(name, 0) + 1
+            self.check_opstats(spans, expected)
 
 
 if __name__ == "__main__":

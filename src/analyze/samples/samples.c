@@ -98,7 +98,7 @@ static ow_status find_asleep(struct sample_choice *c, struct arena *scratch, str
 		bool is_cpu = m->metric.name[metric].v == m->metric.name[cpu].v;
 
 		if (is_cpu || c->wanted[metric])
-			times[is_cpu][track] = wrap_add(times[is_cpu][track], m->sample.weight[i]);
+			times[is_cpu][track] = sum_add(times[is_cpu][track], m->sample.weight[i]);
 	}
 	for (uint32_t i = 1; i < m->track.count; i++) {
 		c->asleep[i] = times[0][i] > 0 && times[1][i] < times[0][i] / ASLEEP;
@@ -227,7 +227,7 @@ int64_t *samples_by_stack(const struct sample_choice *c, struct arena *scratch)
 
 	for (uint32_t i = 1; self && i < s->count; i++)
 		if (sample_counts(c, i))
-			self[s->stack[i].v] = wrap_add(self[s->stack[i].v], s->weight[i]);
+			self[s->stack[i].v] = sum_add(self[s->stack[i].v], s->weight[i]);
 	return self;
 }
 

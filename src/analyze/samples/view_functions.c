@@ -49,16 +49,28 @@ static bool add_without_stack(struct functions *f, int64_t self)
 	return function != 0;
 }
 
+/* Stacks with a sample whose weight was set aside: their functions are shown, with 0. NULL without memory. */
+static bool *stacks_without_weight(const struct functions *f)
+{
+	const struct sample_table *s = &f->m->sample;
+	bool *seen = ARENA_ARRAY(f->scratch, bool, f->m->stack.count);
+
+	for (uint32_t i = 1; seen && i < s->count; i++)
+		if (OW_UNLIKELY(!s->weight[i]) && sample_counts(&f->choice, i))
+			seen[s->stack[i].v] = true;
+	return seen;
+}
+
 /* Own costs, and the functions in the order in which stacks name them. A stack whose caller is used ends the way out:
  * all further callers are used, too. */
-static bool add_own_costs(struct functions *f, const int64_t *self, bool *used)
+static bool add_own_costs(struct functions *f, const int64_t *self, const bool *seen, bool *used)
 {
 	const struct stack_table *s = &f->m->stack;
 
 	for (uint32_t i = 1; i < s->count; i++) {
 		struct function *item;
 
-		if (!self[i])
+		if (!self[i] && !seen[i])
 			continue;
 		for (uint32_t at = i; at && !used[at]; at = s->parent[at].v) {
 			used[at] = true;
@@ -75,9 +87,10 @@ static bool add_own_costs(struct functions *f, const int64_t *self, bool *used)
 static bool add_stacks(struct functions *f, const int64_t *self)
 {
 	bool *used = ARENA_ARRAY(f->scratch, bool, f->m->stack.count);
+	bool *seen = stacks_without_weight(f);
 	int64_t *totals;
 
-	if (!used || !add_own_costs(f, self, used))
+	if (!used || !seen || !add_own_costs(f, self, seen, used))
 		return false;
 	totals = samples_totals(f->m, self, used, f->of_frame, f->count, f->scratch);
 	for (size_t i = 1; totals && i < f->count; i++)

@@ -79,6 +79,7 @@ static void count_idle_sample(struct idle *s, uint32_t row, const uint32_t *own)
 {
 	const struct sample_table *t = &s->m->sample;
 	uint32_t track = t->track[row].v;
+	int64_t *weight;
 
 	if (track != s->track) {
 		s->track = track;
@@ -90,8 +91,9 @@ static void count_idle_sample(struct idle *s, uint32_t row, const uint32_t *own)
 	    !is_in_step(s, s->m->track.source[track], t->ts_ns[row]) ||
 	    is_covered(s, track, t->ts_ns[row]))
 		return;
-	s->weight[own[t->stack[row].v]] += t->weight[row];
-	s->all += t->weight[row];
+	weight = &s->weight[own[t->stack[row].v]];
+	*weight = sum_add(*weight, t->weight[row]);
+	s->all = sum_add(s->all, t->weight[row]);
 	s->count++;
 }
 

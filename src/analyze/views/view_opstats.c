@@ -68,6 +68,28 @@ static bool push(struct making *k, int64_t end, uint32_t op)
 	return vec_push(k->m->mem, k->open, k->count, k->cap, (struct open_op){ end, op });
 }
 
+/* Takes the time from start to end from the ops around it, the innermost first: each moment belongs to the op that started last, also
+ * where one ends after the op that it started in. Returns how much was taken. Ops that end before it cannot own a moment again. */
+static int64_t take_from_open(struct making *k, struct op_stat *stats, int64_t start, int64_t end)
+{
+	int64_t at = start;
+
+	while (k->count && at < end) {
+		const struct open_op *around = &k->open[k->count - 1];
+		int64_t until = MIN(around->end, end);
+
+		if (until > at) {
+			stats[around->op].self_ps =
+				wrap_sub(stats[around->op].self_ps, span_length(at, until));
+			at = until;
+		}
+		if (around->end > end)
+			break;
+		k->count--;
+	}
+	return at - start;
+}
+
 /* The events [first, last) of a track. Adds the time without any op to *idle. */
 static bool add_nested(struct making *k, uint32_t first, uint32_t last, struct op_stat *stats,
 		       int64_t *idle, int64_t *all_self)
@@ -86,28 +108,20 @@ static bool add_nested(struct making *k, uint32_t first, uint32_t last, struct o
 		start = ps_of(span_length(base, m->event.ts_ns[e]),
 			      COLUMN_GET(m->event.ts_rest, e));
 		dur = event_dur_ps(m, e);
-		for (size_t i = 0; i < k->count; i++)
-			if (k->open[i].end <= start)
-				k->count = i;
-		if (k->count) {
-			struct op_stat *around = &stats[k->open[k->count - 1].op];
-
-			around->self_ps = wrap_sub(around->self_ps, dur);
-			self = wrap_sub(self, dur);
-		}
+		own_end = span_add(start, dur);
+		self = wrap_sub(self, take_from_open(k, stats, start, own_end));
 		stats[op].runs++;
 		stats[op].turns++;
 		stats[op].total_ps = sum_add(stats[op].total_ps, dur);
 		stats[op].self_ps = sum_add(stats[op].self_ps, dur);
 		self = sum_add(self, dur);
 		begin = any ? begin : start;
-		own_end = span_add(start, dur);
 		end = MAX(end, own_end);
 		any = true;
 		if (!push(k, own_end, op))
 			return false;
 	}
-	*idle = sum_add(*idle, any ? wrap_sub(wrap_sub(end, begin), self) : 0);
+	*idle = sum_add(*idle, any ? MAX(span_length(begin, end) - self, 0) : 0);
 	*all_self = sum_add(*all_self, self);
 	k->out->host_tracks += any && stats == k->out->host;
 	k->out->devices += any && stats == k->out->device;
@@ -179,7 +193,7 @@ static void finish_streams(struct making *k)
 		out->device_self_ps = sum_add(out->device_self_ps, k->self[d]);
 		out->device_idle_ps = sum_add(
 			out->device_idle_ps,
-			wrap_sub(ps_of(span_length(k->first[d], k->last[d]), 0), k->self[d]));
+			MAX(ps_of(span_length(k->first[d], k->last[d]), 0) - k->self[d], 0));
 	}
 }
 

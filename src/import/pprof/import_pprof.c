@@ -789,17 +789,16 @@ struct pprof_sample {
 static void add_values(struct pprof_file *p, const struct pprof_sample *s)
 {
 	for (size_t i = 0; i < s->values; i++) {
-		p->sums[i] = wrap_add(p->sums[i], s->value[i]);
+		p->sums[i] = sum_add(p->sums[i], s->value[i]);
 		if (!s->value[i])
 			continue;
-		builder_add_sample(p->b,
-				   &(struct sample_row){ .ts_ns = TIME_UNKNOWN,
-							 .weight = (int64_t)((uint64_t)s->value[i] *
-									     (uint64_t)p->scale[i]),
-							 .metric = p->metrics[i],
-							 .stack = s->stack,
-							 .track = p->track,
-							 .label = s->label });
+		builder_add_sample(
+			p->b, &(struct sample_row){ .ts_ns = TIME_UNKNOWN,
+						    .weight = sum_mul(s->value[i], p->scale[i]),
+						    .metric = p->metrics[i],
+						    .stack = s->stack,
+						    .track = p->track,
+						    .label = s->label });
 	}
 }
 

@@ -554,8 +554,7 @@ static void add_rows(struct legacy *l, const struct legacy_sample *s, const metr
 		if (s->value[i])
 			builder_add_sample(l->b, &(struct sample_row){
 							 .ts_ns = TIME_UNKNOWN,
-							 .weight = (int64_t)((uint64_t)s->value[i] *
-									     (uint64_t)factors[i]),
+							 .weight = sum_mul(s->value[i], factors[i]),
 							 .metric = metrics[i],
 							 .stack = stack,
 							 .track = s->track.v ? s->track : l->track,
