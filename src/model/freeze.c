@@ -403,6 +403,12 @@ static void order_track(const struct sample_table *s, uint32_t *order, uint32_t 
 	}
 }
 
+/* Memory that is given back has a negative weight. */
+static bool may_be_negative(const struct model *m, uint32_t sample)
+{
+	return str_eq(model_str(m, m->metric.unit[m->sample.metric[sample].v]), STR("bytes"));
+}
+
 /* Sets weights aside that no sample can have; they count as 0. Weights are in any unit: where the sum of the others does not fit, views
  * show the limit. */
 static void check_weights(struct builder *b)
@@ -416,6 +422,8 @@ static void check_weights(struct builder *b)
 			sum += (double)s->weight[i];
 			continue;
 		}
+		if (s->weight[i] < 0 && s->weight[i] >= -WEIGHT_MAX && may_be_negative(b->m, i))
+			continue;
 		negative += s->weight[i] < 0;
 		large += s->weight[i] > WEIGHT_MAX;
 		s->weight[i] = 0;

@@ -80,6 +80,22 @@ class Durations(unittest.TestCase):
         self.assertEqual((rows["a"], rows["b"]), (50, 70))
         self.assertIn(NOTE.replace("year", "century"), err)
 
+    def test_run_metadata_that_ends_before_its_start(self):
+        def node(name, dur):
+            return field(2, field(1, name) + field(2, 1000) + field(4, dur) + field(5, dur))
+        graph = b"".join(field(1, field(1, name) + field(2, name)) for name in (b"a", b"b"))
+        (self.folder / "graph.pb").write_bytes(graph)
+        for dur, note in (((1 << 64) - 5, "end before their start"), (1 << 63, NOTE.replace("year", "century")), (18 * 10 ** 18, "century")):
+            device = field(1, b"/job:w/replica:0/task:0/device:CPU:0") + node(b"a", 50) + node(b"b", dur)
+            (self.folder / "run_meta").write_bytes(field(1, field(1, device)))
+            files = self.folder / "graph.pb", self.folder / "run_meta"
+            out, err = self.opwatch("work", *files, "--json")
+            rows = json.loads(out)["rows"]
+            self.assertTrue(all(not isinstance(value, (int, float)) or value >= 0 for row in rows for value in row.values()), rows)
+            self.assertIn(note, err)
+            text = self.opwatch("--no-pager", *files)[0] + self.opwatch("work", *files)[0]
+            self.assertNotRegex(text, r"-[0-9.]+(us|ms|s|h|%)")
+
     def check_functions(self, path, names, note):
         """All functions are shown, no time is negative, no share is out of 0 to 100 %, and the note counts what was set aside."""
         out, err = self.opwatch("functions", path, "--json")
@@ -120,6 +136,18 @@ class Durations(unittest.TestCase):
             path.write_bytes(data + b"".join(field(6, text) for text in texts))
             rows = self.check_functions(path, "main a b".split(), "(2 times)")
             self.assertEqual(rows, {"main": (0, 10 ** 7), "a": (0, 3 * 10 ** 6), "b": (10 ** 7, 10 ** 7)}, weight)
+
+    def test_memory_that_is_given_back(self):
+        texts = [b"", b"inuse_space", b"bytes", b"main", b"a", b"b"]
+        data = field(1, field(1, 1) + field(2, 2))
+        for places, value in ((b"\2\1", 500), (b"\3\1", (1 << 64) - 400)):
+            data += field(2, field(1, places) + field(2, value))
+        data += b"".join(field(4, field(1, i) + field(4, field(1, i))) + field(5, field(1, i) + field(2, i + 2)) for i in (1, 2, 3))
+        path = self.folder / "x.pb"
+        path.write_bytes(data + b"".join(field(6, text) for text in texts))
+        rows = {row["name"]: row for row in json.loads(self.opwatch("functions", path, "--json")[0])["rows"]}
+        self.assertEqual({name: row["total"] for name, row in rows.items()}, {"main": 100, "a": 500, "b": -400})
+        self.assertTrue(all(abs(row["total_percent"]) <= 100 for row in rows.values()), rows)
 
     def test_weights_of_perf_script(self):
         path = self.folder / "x.txt"

@@ -120,7 +120,7 @@ static bool add_own_costs(struct sample_lines *l, const int64_t *self, const uin
 		if (!line)
 			return false;
 		l->items[line].self = sum_add(l->items[line].self, self[i]);
-		l->all = sum_add(l->all, self[i]);
+		l->all = sum_add(l->all, samples_size(self[i]));
 		for (uint32_t at = i; at && !used[at]; at = s->parent[at].v) {
 			used[at] = true;
 			if (!line_of(l, s->frame[at].v))

@@ -70,6 +70,12 @@ int64_t *samples_by_stack(const struct sample_choice *c, struct arena *scratch);
  * ptr is NULL without memory. */
 struct str sample_frame_name(const struct model *m, frame_id frame, struct arena *arena);
 
+/* What a cost adds to the base of shares: memory that is given back counts, too, so that no share exceeds 100 %. */
+static inline int64_t samples_size(int64_t cost)
+{
+	return cost < 0 ? -MAX(cost, -INT64_MAX) : cost;
+}
+
 /* Part of all, in percent; 0 if all is 0. */
 static inline double samples_percent(int64_t part, int64_t all)
 {

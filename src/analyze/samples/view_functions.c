@@ -43,7 +43,7 @@ static bool add_without_stack(struct functions *f, int64_t self)
 	if (!self)
 		return true;
 	function = function_of(f, 0);
-	f->all = sum_add(f->all, self);
+	f->all = sum_add(f->all, samples_size(self));
 	f->items[function].self = sum_add(f->items[function].self, self);
 	f->items[function].total = sum_add(f->items[function].total, self);
 	return function != 0;
@@ -77,7 +77,7 @@ static bool add_own_costs(struct functions *f, const int64_t *self, const bool *
 			if (!function_of(f, s->frame[at].v))
 				return false;
 		}
-		f->all = sum_add(f->all, self[i]);
+		f->all = sum_add(f->all, samples_size(self[i]));
 		item = &f->items[function_of(f, s->frame[i].v)];
 		item->self = sum_add(item->self, self[i]);
 	}

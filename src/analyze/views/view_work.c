@@ -149,7 +149,13 @@ static int64_t host_time(const struct work *w, uint32_t row)
 {
 	int64_t all = w->plan.cpu_ns[row], waits = w->wait_ns && !w->all ? w->wait_ns[row] : 0;
 
-	return all - MIN(MAX(all, 0), waits);
+	all = MAX(all, 0); /* a damaged record can end before its start */
+	return all - MIN(all, waits);
+}
+
+static int64_t accelerator_time(const struct work *w, uint32_t row)
+{
+	return MAX(w->plan.accelerator_ns[row], 0);
 }
 
 static void add_op(struct work *w, uint32_t op)
@@ -165,10 +171,10 @@ static void add_op(struct work *w, uint32_t op)
 	for (uint32_t i = first; i < end; i++) {
 		if (!counts(w, i))
 			continue;
-		k->accelerator_ns = sum_add(k->accelerator_ns, w->plan.accelerator_ns[i]);
+		k->accelerator_ns = sum_add(k->accelerator_ns, accelerator_time(w, i));
 		k->cpu_ns = sum_add(k->cpu_ns, host_time(w, i));
 		k->runs = sum_add(k->runs, w->plan.run_count[i]);
-		w->values[ran++] = sum_add(w->plan.accelerator_ns[i], host_time(w, i));
+		w->values[ran++] = sum_add(accelerator_time(w, i), host_time(w, i));
 	}
 	if (k->runs == before.runs)
 		return;
@@ -294,7 +300,7 @@ static bool find_medians(struct work *w, uint32_t used, struct arena *scratch)
 		    (w->all || !(w->m->op.flags[t->op[i].v] & (OP_WRAPS | OP_WAITS))))
 			times[count++] = (struct run_time){
 				at - 1,
-				sum_add(w->plan.accelerator_ns[i], host_time(w, i)) /
+				sum_add(accelerator_time(w, i), host_time(w, i)) /
 					w->plan.run_count[i],
 				w->plan.run_count[i],
 			};

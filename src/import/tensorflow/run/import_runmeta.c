@@ -71,6 +71,7 @@ struct run {
 	uint32_t device_count;
 	uint64_t infos;
 	uint64_t absurd, first_absurd; /* runs that took more than a century */
+	uint64_t negative;	       /* other runs that end before their start */
 	fact_id devices;
 };
 
@@ -386,6 +387,8 @@ static void count_record(struct run *run, op_id op, const struct tf_node_stats *
 	run->records++;
 	if (OW_UNLIKELY(tf_node_stats_absurd(rec)))
 		run->first_absurd = run->absurd++ ? run->first_absurd : rec->offset;
+	else
+		run->negative += rec->op_end_us < 0;
 	if (op.v)
 		run->ops[op.v].all_end_us = wrap_add(run->ops[op.v].all_end_us, rec->all_end_us);
 	else
@@ -714,6 +717,10 @@ static void end_run(struct run *run, fact_id facts)
 	if (run->absurd)
 		builder_note_many(b, NOTE_DAMAGED, run->first_absurd, run->absurd,
 				  "durations of more than a century are ignored: they count as 0");
+	if (run->negative)
+		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, run->negative,
+				  "records end before their start: tfprof's views add their "
+				  "negative times, the others count 0");
 	if (run->has_accelerator && !run->has_streams)
 		b->m->missing_streams = true;
 	ctx->coverage = coverage(b->m);

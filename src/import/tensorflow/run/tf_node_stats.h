@@ -48,7 +48,7 @@ struct tf_node_stats {
 #define TF_DURATION_MAX_US (INT64_C(36525) * 24 * 3600 * 1000000)
 static inline bool tf_node_stats_absurd(const struct tf_node_stats *rec)
 {
-	return rec->op_end_us > TF_DURATION_MAX_US;
+	return rec->op_end_us > TF_DURATION_MAX_US || rec->op_end_us < -TF_DURATION_MAX_US;
 }
 
 /* A run of less than a microsecond counts as one, a damaged one as none. */
