@@ -317,6 +317,17 @@ static void reach(struct clocks *c)
 	}
 }
 
+/* Bounds that cross: the pairs of several ranks cannot all be right, and nothing is certain about this clock. */
+static void drop_contradictions(struct clocks *c)
+{
+	for (uint32_t n = 1; n < c->node_count; n++)
+		if (c->nodes[n].reached && c->nodes[n].low > c->nodes[n].high + 1) {
+			c->nodes[n].reached = false;
+			c->nodes[n].why =
+				"its collectives with several ranks contradict each other";
+		}
+}
+
 /* Least squares over the edges, each weighted by how sure it is. */
 static void balance(struct clocks *c, double *sum, double *weight, double *slope)
 {
@@ -514,6 +525,64 @@ static ow_status set_workers(struct clocks *c)
 	return OW_OK;
 }
 
+/* The members of the largest set of clocks that fits connect; in `set`, one number per node. */
+static uint32_t largest_set(const struct clocks *c, uint32_t *set, uint32_t *count)
+{
+	uint32_t best = 0, most = 0;
+	bool changed = true;
+
+	for (uint32_t n = 0; n < c->node_count; n++)
+		set[n] = n;
+	while (changed) {
+		changed = false;
+		for (size_t i = 0; i < c->edge_count; i++) {
+			const struct edge *e = &c->edges[i];
+			uint32_t least = MIN(set[e->a], set[e->b]);
+
+			if (!e->fit.span_count || set[e->a] == set[e->b])
+				continue;
+			set[e->a] = set[e->b] = least;
+			changed = true;
+		}
+	}
+	for (uint32_t n = 0; n < c->node_count; n++) {
+		uint32_t members = 0;
+
+		for (uint32_t k = 0; k < c->node_count; k++)
+			members += set[k] == n;
+		if (members > most) {
+			most = members;
+			best = n;
+		}
+	}
+	*count = most;
+	return best;
+}
+
+/* Clocks whose collectives contradict those of most others, which agree with each other, are of another run. */
+static ow_status find_outsiders(struct clocks *c)
+{
+	uint32_t *set = ARENA_ARRAY(&c->arena, uint32_t, c->node_count + 1), members, largest;
+
+	if (!set)
+		return error_no_memory(c->err);
+	largest = largest_set(c, set, &members);
+	for (size_t i = 0; i < c->edge_count && 2 * members > c->node_count && members > 1; i++) {
+		const struct edge *e = &c->edges[i];
+		uint32_t odd = set[e->a] == largest ? e->b : e->a;
+
+		if (!e->fit.contradicts || set[e->a] == set[e->b] ||
+		    (set[e->a] != largest && set[e->b] != largest))
+			continue;
+		for (size_t k = 0; k < c->job->worker_count; k++)
+			if (!c->job->workers[k].left_out && c->node_of[k] == odd)
+				c->job->workers[k].outsider =
+					"its collectives contradict those of the other ranks: "
+					"another run at the same time";
+	}
+	return OW_OK;
+}
+
 static void conclude(struct clocks *c)
 {
 	struct ranks_job *job = c->job;
@@ -560,11 +629,12 @@ static ow_status fit_all(struct clocks *c)
 	if (!sum || !weight || !slope)
 		return error_no_memory(c->err);
 	reach(c);
+	drop_contradictions(c);
 	balance(c, sum, weight, slope);
 	OW_TRY(make_all_pieces(c));
 	OW_TRY(set_workers(c));
 	conclude(c);
-	return OW_OK;
+	return find_outsiders(c);
 }
 
 ow_status ranks_clocks(struct ranks_job *job, struct ow_error *err)

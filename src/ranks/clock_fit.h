@@ -41,7 +41,8 @@ struct clock_fit {
 	struct clock_span spans[CLOCK_PIECES_MOST]; /* by time; several where a clock was set */
 	unsigned span_count;			    /* 0: impossible */
 	size_t used, rejected;
-	const char *why; /* when it is impossible */
+	const char *why;  /* when it is impossible */
+	bool contradicts; /* because too many pairs contradict each other */
 };
 
 /* `resolution_ns`: of the times of both. `middle` is b's time at which offsets are wanted. Pairs are sorted by b's end. */

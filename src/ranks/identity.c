@@ -88,6 +88,15 @@ static void say_mixed(struct ranks_job *job, const char *format, ...)
 	va_end(list);
 }
 
+ow_status ranks_set_aside(struct ranks_job *job, uint32_t worker, struct ow_error *err,
+			  const char *why)
+{
+	const struct worker *w = &job->workers[worker];
+
+	say_mixed(job, "%.*s: %s", (int)MIN(w->path.len, 80u), w->path.ptr, why);
+	return set_aside(job, worker, false, err);
+}
+
 /* How many workers could be of one job with this one. */
 static size_t company(const struct ranks_job *job, const struct worker *w)
 {

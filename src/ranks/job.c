@@ -257,6 +257,43 @@ static ow_status measure_steps(struct ranks_job *job, struct ow_error *err)
 	return OW_OK;
 }
 
+/* What pairing and clocks found, before they start again with fewer workers. */
+static void forget_pairs(struct ranks_job *job)
+{
+	job->meeting_count = job->member_count = job->step_count = 0;
+	job->unpaired = 0;
+	job->clock_why[0] = '\0';
+	for (size_t i = 0; i < job->worker_count; i++) {
+		struct worker *w = &job->workers[i];
+
+		for (size_t k = 0; k < w->collective_count; k++)
+			w->collectives[k].meeting = 0;
+		w->has_clock = false;
+		w->piece_count = 0;
+		w->offset_ns = w->likely_ns = w->proven_ns = 0;
+		w->drift_ppm = 0;
+		w->pairs_used = w->pairs_rejected = 0;
+	}
+}
+
+/* Pairs and clocks of the workers that belong together. */
+static ow_status match_workers(struct ranks_job *job, struct ow_error *err)
+{
+	bool found = true;
+
+	for (unsigned round = 0; found && round < 3; round++) {
+		if (round)
+			forget_pairs(job);
+		OW_TRY(find_steps(job, err));
+		OW_TRY(ranks_pair(job, err));
+		OW_TRY(ranks_clocks(job, err));
+		found = false;
+		if (round < 2)
+			OW_TRY(ranks_outsiders(job, &found, err));
+	}
+	return OW_OK;
+}
+
 ow_status ranks_finish(struct ranks_job *job, struct ow_error *err)
 {
 	if (!job->worker_count)
@@ -265,9 +302,9 @@ ow_status ranks_finish(struct ranks_job *job, struct ow_error *err)
 			"no timed work in %u file%s: ranks needs traces of the ranks of a job",
 			job->file_count, job->file_count == 1 ? "" : "s");
 	OW_TRY(ranks_identify(job, err));
-	OW_TRY(find_steps(job, err));
-	OW_TRY(ranks_pair(job, err));
-	OW_TRY(ranks_clocks(job, err));
+	OW_TRY(match_workers(job, err));
+	ranks_find_stages(job);
+	OW_TRY(ranks_pair_rest(job, err));
 	drop_broken_steps(job);
 	mark_compared(job);
 	OW_TRY(measure_steps(job, err));

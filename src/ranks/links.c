@@ -86,6 +86,12 @@ static struct use use_of(const struct ranks_job *job, uint32_t number)
 	}
 	u.alike =
 		mix(mix(layout_of(job, m), m->kind), (uint64_t)member_collective(job, m, 0)->bytes);
+	if (collective_is_direct(m->kind)) { /* a link may be slow in one direction */
+		uint64_t up = member_collective(job, m, 0)->kind == COLLECTIVE_SEND;
+
+		u.link = mix(u.link, up);
+		u.alike = mix(u.alike, up);
+	}
 	return u;
 }
 

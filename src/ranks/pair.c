@@ -1,7 +1,7 @@
 /*
  * pair.c: which collectives of different workers are one and the same (struct meeting). By group and sequence number where both are recorded; else
- * by group, step, operation and size, and only where all workers that have it have it equally often: the k-th is not paired with the k-th
- * when one of them may lack some. Sends are paired with the receives of the other side. In a file that holds the whole job without naming groups,
+ * by group, step, operation and size, of the workers that have it equally often: the k-th is not paired with the k-th when one of them may lack some; these
+ * follow later, by time (pair_rest.c). Sends are paired with the receives of the other side. In a file that holds the whole job without naming groups,
  * the workers that start an operation together are its group. Pairs that contradict the clocks are rejected later (clock.c).
  */
 #include "ranks/ranks.h"
@@ -107,27 +107,88 @@ static ow_status add_meeting(struct pairing *p, const struct item *const *member
 		       : error_no_memory(p->err);
 }
 
-/* Items [first, end) of one key: equally many of each worker, or none is paired. */
+/* Members whose collective is another one than that of most others in their group. */
+static void count_strange(struct pairing *p, const struct item *const *members, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t alike = 0;
+
+		for (size_t k = 0; k < count; k++)
+			alike += members[k]->look == members[i]->look;
+		if (alike == 1 && count > 2)
+			p->job->workers[members[i]->worker].strange++;
+	}
+}
+
+/* Whether more workers have it than its group has members: sequence numbers do not distinguish groups without names. */
+static bool is_of_several_groups(const struct pairing *p, size_t first, size_t end)
+{
+	size_t workers = 1;
+
+	for (size_t i = first + 1; i < end; i++)
+		workers += p->items[i].worker != p->items[i - 1].worker;
+	for (size_t i = first; i < end; i++) {
+		const struct item *item = &p->items[i];
+		int32_t size =
+			p->job->workers[item->worker].collectives[item->collective].group_size;
+
+		if (size > 0 && (size_t)size < workers)
+			return true;
+	}
+	return false;
+}
+
+/* The end of the items of the worker of `first`. */
+static size_t worker_end(const struct pairing *p, size_t first, size_t end)
+{
+	size_t i = first;
+
+	while (i < end && p->items[i].worker == p->items[first].worker)
+		i++;
+	return i;
+}
+
+/* Moves the items of workers that have fewer than the others to the end, and returns where they begin: they lack some, and only their times say which
+ * (pair_rest.c). If these are most of the workers, the others may have some twice, and none is paired. */
+static size_t keep_most(struct pairing *p, size_t first, size_t end, size_t *each, size_t *workers)
+{
+	size_t all = 0, kept = first, next;
+
+	*each = *workers = 0;
+	for (size_t i = first; i < end; i = next, all++) {
+		next = worker_end(p, i, end);
+		*each = MAX(*each, next - i);
+	}
+	for (size_t i = first; i < end; i = next) {
+		next = worker_end(p, i, end);
+		if (next - i != *each)
+			continue;
+		memmove(&p->items[kept], &p->items[i], (next - i) * sizeof(*p->items));
+		kept += next - i;
+		++*workers;
+	}
+	if (*workers < all && 2 * *workers <= all)
+		*workers = 0;
+	return kept;
+}
+
+/* Items [first, end) of one key: equally many of each worker, but for a few workers that lack some. */
 static ow_status pair_key(struct pairing *p, size_t first, size_t end)
 {
 	const struct item *members[4096];
-	size_t each = 0, run = 0, workers = 0;
-	bool even = true;
+	size_t each, workers;
 
-	for (size_t i = first; i < end; i++) {
-		run = i > first && p->items[i].worker == p->items[i - 1].worker ? run + 1 : 1;
-		if (i + 1 == end || p->items[i + 1].worker != p->items[i].worker) {
-			even &= !workers || run == each;
-			each = run;
-			workers++;
-		}
-	}
-	if (workers < 2)
+	if (worker_end(p, first, end) == end)
 		return OW_OK;
-	if (!even || workers > ARRAY_COUNT(members)) {
+	if (is_of_several_groups(p, first, end)) {
 		p->job->unpaired += end - first;
 		return OW_OK;
 	}
+	p->job->unpaired += end - first;
+	end = keep_most(p, first, end, &each, &workers);
+	if (workers < 2 || workers > ARRAY_COUNT(members))
+		return OW_OK;
+	p->job->unpaired -= end - first;
 	for (size_t k = 0; k < each; k++) {
 		bool alike = true;
 
@@ -135,10 +196,12 @@ static ow_status pair_key(struct pairing *p, size_t first, size_t end)
 			members[w] = &p->items[first + w * each + k];
 			alike &= members[w]->look == members[0]->look;
 		}
-		if (alike)
+		if (alike) {
 			OW_TRY(add_meeting(p, members, workers));
-		else
+		} else {
+			count_strange(p, members, workers);
 			p->job->unpaired += workers;
+		}
 	}
 	return OW_OK;
 }

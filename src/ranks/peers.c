@@ -11,15 +11,29 @@
 
 /* ---- roles ---- */
 
-/* Kinds of the collectives of a step and how many of each: equal for workers that do the same. */
+/* Kinds of the collectives of a usual step and how many of each: equal for workers that do the same. A recording may lack some in one step. */
 static uint64_t signature(const struct judge *j, size_t worker)
 {
 	const struct worker *w = &j->job->workers[worker];
 	uint64_t hash = 1;
 
-	for (size_t i = 0; i < w->collective_count; i++)
-		if (w->collectives[i].step == j->job->step_numbers[j->job->step_count / 2])
-			hash += (uint64_t)(w->collectives[i].kind + 1) * 0x9e3779b97f4a7c15u;
+	for (unsigned kind = 0; kind < COLLECTIVE_KINDS; kind++) {
+		for (size_t s = 0; s < j->job->step_count; s++)
+			j->scratch[s] = 0;
+		for (size_t i = 0, s = 0; i < w->collective_count; i++) {
+			const struct collective *c = &w->collectives[i];
+
+			if (c->kind != kind || c->step == NO_STEP)
+				continue;
+			while (s < j->job->step_count && j->job->step_numbers[s] < c->step)
+				s++;
+			while (s > 0 &&
+			       (s == j->job->step_count || j->job->step_numbers[s] > c->step))
+				s--;
+			j->scratch[s] += j->job->step_numbers[s] == c->step;
+		}
+		hash = hash * 31 + (uint64_t)ranks_median_real(j->scratch, j->job->step_count);
+	}
 	return hash;
 }
 

@@ -1,10 +1,119 @@
 /*
- * pipeline.c: how much of a step the stages of a pipeline are idle, against what a schedule of p stages and m micro-batches cannot avoid, (p - 1) / (m + p - 1)
- * (ranks.h). For files that hold a whole job with its stages, where each micro-batch is an event. Called after straggler.c, which measures own work.
+ * pipeline.c: the stages of a pipeline where the ranks do not say theirs, and how much of a step the stages of a pipeline are idle, against what a schedule of p stages and m micro-batches cannot avoid, (p - 1) / (m + p - 1)
+ * (ranks.h). Micro-batches are the events of a worker in files that hold a whole job, else the messages between two stages. Called after straggler.c, which measures
+ * own work.
  */
 #include "ranks/ranks.h"
 
 #include <stdlib.h>
+
+#define STAGES_MOST 4096
+
+/* ---- stages ---- */
+
+/* The rank from which a worker receives before it sends anything, in most steps; -1 = it sends first, -2 = it does neither. */
+static int32_t first_source(const struct worker *w)
+{
+	int64_t step = NO_STEP;
+	size_t steps = 0, receives = 0;
+	int32_t from = -1;
+
+	for (size_t i = 0; i < w->collective_count; i++) {
+		const struct collective *c = &w->collectives[i];
+
+		if (!collective_is_direct(c->kind) || c->step == step || c->peer < 0)
+			continue;
+		step = c->step;
+		steps++;
+		if (c->kind == COLLECTIVE_RECV) {
+			receives++;
+			from = c->peer;
+		}
+	}
+	if (!steps)
+		return -2;
+	return 2 * receives > steps ? from : -1;
+}
+
+/* Workers come by rank. */
+static struct worker *worker_of_rank(const struct ranks_job *job, int32_t rank)
+{
+	size_t low = 0, high = job->worker_count;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (job->workers[middle].rank >= 0 && job->workers[middle].rank < rank)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low < job->worker_count && job->workers[low].rank == rank &&
+	       job->workers[low].left_out)
+		low++;
+	return low < job->worker_count && job->workers[low].rank == rank ? &job->workers[low]
+									 : NULL;
+}
+
+/* How many ranks a micro-batch passes before this one; -1 when that cannot be known, as in a ring. */
+static int32_t depth_of(const struct ranks_job *job, const struct worker *w)
+{
+	int32_t depth = 0, from = first_source(w);
+
+	while (from >= 0 && depth < STAGES_MOST) {
+		w = worker_of_rank(job, from);
+		from = w ? first_source(w) : -2;
+		depth++;
+	}
+	return from == -1 ? depth : -1;
+}
+
+void ranks_find_stages(struct ranks_job *job)
+{
+	int32_t *depth = ARENA_ARRAY(&job->arena, int32_t, job->worker_count + 1), most = 0;
+
+	for (size_t i = 0; depth && i < job->worker_count; i++) {
+		const struct worker *w = &job->workers[i];
+
+		if (w->left_out)
+			continue;
+		if (w->many || w->rank < 0 || w->stage >= 0)
+			return;
+		depth[i] = depth_of(job, w);
+		if (depth[i] < 0)
+			return;
+		most = MAX(most, depth[i]);
+	}
+	for (size_t i = 0; depth && most > 0 && i < job->worker_count; i++)
+		if (!job->workers[i].left_out)
+			job->workers[i].stage = depth[i];
+}
+
+/* ---- micro-batches ---- */
+
+static int32_t stage_of(const struct ranks_job *job, int32_t rank)
+{
+	const struct worker *w = rank >= 0 ? worker_of_rank(job, rank) : NULL;
+
+	return w ? w->stage : -1;
+}
+
+/* Messages of a step from the stage before, or of the first stage to the second. */
+static int64_t messages(const struct ranks_job *job, const struct worker *w, int64_t number)
+{
+	int64_t count = 0;
+
+	for (size_t i = 0; i < w->collective_count; i++) {
+		const struct collective *c = &w->collectives[i];
+
+		if (c->step == number && collective_is_direct(c->kind))
+			count += w->stage > 0 ? c->kind == COLLECTIVE_RECV &&
+							stage_of(job, c->peer) == w->stage - 1
+					      : c->kind == COLLECTIVE_SEND &&
+							stage_of(job, c->peer) == 1;
+	}
+	return count;
+}
 
 static int by_name(const void *a, const void *b)
 {
@@ -43,9 +152,9 @@ static int64_t micro_batches(struct ranks_job *job, int64_t number, uint64_t *na
 
 		if (w->left_out || !step)
 			continue;
-		if (!w->many || w->stage < 0)
+		if (w->stage < 0)
 			return 0;
-		counts[count++] = repeats(w, step, names);
+		counts[count++] = w->many ? repeats(w, step, names) : messages(job, w, number);
 	}
 	return count ? ranks_median(counts, count) : 0;
 }

@@ -64,6 +64,7 @@ struct collective {
 	uint32_t meeting; /* 1 + the meeting; 0 = not paired */
 	uint8_t kind;
 	uint8_t forward; /* sends and receives between stages: 1 forward, 2 backward, 0 unknown */
+	bool checked;	 /* the list of its group's ranks was read */
 	bool launched;	 /* the call that started it is known */
 	bool doubtful;	 /* its step shares time with others: it may be of another one */
 };
@@ -160,7 +161,9 @@ struct worker {
 	double frequency; /* of its device, where a counter gives it, in the counter's unit; 0 = unknown */
 	bool has_device;
 	bool many; /* one of several in its file, which has no calls of the host: pauses are not own work */
-	bool left_out; /* a copy, or of another job */
+	bool left_out;	      /* a copy, or of another job */
+	const char *outsider; /* why it is not of this job; NULL = it may be */
+	uint32_t strange; /* collectives of groups without its rank, or unlike those of its group */
 	/* ---- clock ---- */
 	bool has_clock; /* its times can be compared with the reference */
 	struct clock_piece *pieces;
@@ -289,13 +292,21 @@ ow_status ranks_identify(struct ranks_job *job, struct ow_error *err);
 ow_status ranks_pair(struct ranks_job *job, struct ow_error *err);
 /* clock.c: the clocks of the workers, in the reference's time. */
 ow_status ranks_clocks(struct ranks_job *job, struct ow_error *err);
+/* pair_rest.c: collectives that pair.c left over, by time. */
+ow_status ranks_pair_rest(struct ranks_job *job, struct ow_error *err);
+/* outsiders.c: sets workers aside that are not of this job; then the rest has to be paired again. */
+ow_status ranks_outsiders(struct ranks_job *job, bool *found, struct ow_error *err);
+/* identity.c: leaves a worker out, which is of another job or run, and says why. */
+ow_status ranks_set_aside(struct ranks_job *job, uint32_t worker, struct ow_error *err,
+			  const char *why);
 /* waits.c: waits and transfers, bandwidths. */
 ow_status ranks_waits(struct ranks_job *job, struct ow_error *err);
 /* links.c: groups that move data more slowly than groups like them. */
 ow_status ranks_links(struct ranks_job *job, struct ow_error *err);
 /* straggler.c: own work against peers; blame. */
 ow_status ranks_stragglers(struct ranks_job *job, struct ow_error *err);
-/* pipeline.c: how much the stages of a pipeline are idle. */
+/* pipeline.c: stages of ranks that do not say theirs, from who sends to whom; later how much the stages are idle. */
+void ranks_find_stages(struct ranks_job *job);
 ow_status ranks_pipeline(struct ranks_job *job, struct ow_error *err);
 
 /* Over the steps that are steady on all ranks: the median step; means of the others, so that they sum to the collectives. False without steps. */

@@ -249,6 +249,16 @@ static int32_t place_in(struct str list, int32_t rank)
 	return -1;
 }
 
+/* Whether a whole list of ranks lacks this one: the worker is not the rank that its file says. */
+static bool is_elsewhere(struct str list, int32_t rank)
+{
+	size_t digits = 0;
+
+	for (size_t i = 0; i < list.len; i++)
+		digits += list.ptr[i] >= '0' && list.ptr[i] <= '9';
+	return digits && !str_has(list, STR("...")) && place_in(list, rank) < 0;
+}
+
 /* "PIPELINE_MODEL_PARALLEL_GROUP", "mesh_pp": which number of the worker the place in the group is. */
 static void take_role(struct worker *w, struct str description, struct str ranks)
 {
@@ -310,6 +320,10 @@ static void take_args(struct ranks_job *job, struct worker *w, struct collective
 		name_group(job, c->group, json_text(group),
 			   description.kind == JSON_STRING ? json_text(description) : STR(""),
 			   ranks.kind != JSON_NONE ? json_text(ranks) : STR(""));
+	}
+	if (ranks.kind != JSON_NONE && w->rank >= 0 && !c->checked) {
+		c->checked = true;
+		w->strange += is_elsewhere(json_text(ranks), w->rank);
 	}
 	if (ranks.kind != JSON_NONE && description.kind == JSON_STRING)
 		take_role(w, json_text(description), json_text(ranks));
@@ -582,9 +596,11 @@ static ow_status add_own(struct reader *r, struct worker *w, struct reading_work
 	const struct model *m = r->m;
 	int64_t begin = m->event.ts_ns[event], end = event_end(m, event);
 
+	/* Work without length ends where other work ends, and would take its name. */
 	if (!spans_add(&part->busy, r->mem, begin, end) ||
-	    (part->many && !vec_push(r->mem, w->timed, w->timed_count, w->timed_cap,
-				     (struct timed_work){ end, str_hash(event_text(m, event)) })))
+	    (part->many && end > begin &&
+	     !vec_push(r->mem, w->timed, w->timed_count, w->timed_cap,
+		       (struct timed_work){ end, str_hash(event_text(m, event)) })))
 		return error_no_memory(r->err);
 	if (device && r->launch && r->launch[event] &&
 	    !vec_push(r->mem, part->launched, part->launched_count, part->launched_cap,

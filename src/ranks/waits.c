@@ -65,7 +65,84 @@ static bool is_contradiction(struct ranks_job *job, const struct meeting *m,
 	return a->last_ns > span_add(a->first_end_ns, error);
 }
 
-static ow_status time_meetings(struct ranks_job *job, uint64_t *checked, uint64_t *rejected)
+/* How long a collective of a group takes after the last of its members has come. */
+struct usual {
+	uint64_t key;
+	int64_t ns;
+};
+
+static int by_usual(const void *a, const void *b)
+{
+	const struct usual *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+static uint64_t usual_key(struct ranks_job *job, const struct meeting *m)
+{
+	const struct collective *c = collective_of(job, &job->members[m->first]);
+
+	return ranks_pair_look(c) * 31 + m->group;
+}
+
+/* Of sorted ones the median of a key; -1 without. */
+static int64_t usual_median(const struct usual *all, size_t count, uint64_t key)
+{
+	size_t low = 0, high = count, end;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (all[middle].key < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (end = low; end < count && all[end].key == key;)
+		end++;
+	return end > low ? all[low + (end - low) / 2].ns : -1;
+}
+
+/*
+ * A collective that some member's recording lacks: perhaps that member came last. It is not taken to last longer after the last one had come than others of
+ * its group and size do, where all members are known.
+ */
+static ow_status time_incomplete(struct ranks_job *job, struct ow_error *err)
+{
+	struct usual *all = ARENA_ARRAY(&job->arena, struct usual, job->meeting_count + 1);
+	size_t count = 0;
+	struct arrival a;
+
+	if (!all)
+		return error_no_memory(err);
+	for (size_t i = 0; i < job->meeting_count; i++) {
+		const struct meeting *m = &job->meetings[i];
+
+		if (m->complete && !m->rejected && m->last_ns != TIME_UNKNOWN &&
+		    collective_is_mutual(m->kind) && read_arrivals(job, m, &a))
+			all[count++] =
+				(struct usual){ usual_key(job, m), a.first_end_ns - a.last_ns };
+	}
+	if (count)
+		qsort(all, count, sizeof(*all), by_usual);
+	for (size_t i = 0; i < job->meeting_count && count; i++) {
+		struct meeting *m = &job->meetings[i];
+		int64_t usual;
+
+		if (m->complete || m->rejected || m->last_ns == TIME_UNKNOWN ||
+		    !collective_is_mutual(m->kind) || !read_arrivals(job, m, &a))
+			continue;
+		usual = usual_median(all, count, usual_key(job, m));
+		if (usual >= 0)
+			m->last_ns = MAX(m->last_ns, a.first_end_ns - usual);
+	}
+	return OW_OK;
+}
+
+static ow_status time_meetings(struct ranks_job *job, uint64_t *checked, uint64_t *rejected,
+			       struct ow_error *err)
 {
 	for (size_t i = 0; i < job->meeting_count; i++) {
 		struct meeting *m = &job->meetings[i];
@@ -80,7 +157,7 @@ static ow_status time_meetings(struct ranks_job *job, uint64_t *checked, uint64_
 		m->together = (double)span_length(a.first_ns, a.last_ns) <=
 			      TOGETHER_NS + TOGETHER_PART * (double)a.least_ns;
 	}
-	return OW_OK;
+	return time_incomplete(job, err);
 }
 
 /* ---- waits ---- */
@@ -291,7 +368,7 @@ ow_status ranks_waits(struct ranks_job *job, struct ow_error *err)
 {
 	uint64_t checked = 0, rejected = 0;
 
-	OW_TRY(time_meetings(job, &checked, &rejected));
+	OW_TRY(time_meetings(job, &checked, &rejected, err));
 	if (job->clock == CLOCK_IMPOSSIBLE) {
 		snprintf(job->waits_why, sizeof(job->waits_why), "the clocks cannot be compared");
 		return OW_OK;

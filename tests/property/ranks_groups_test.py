@@ -76,9 +76,15 @@ class Job:
             self.events[r].append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 1, "tid": 1, "ts": begin[r],
                                    "dur": self.now[r] - begin[r]})
 
-    def answer(self):
+    def run(self):
         for number in range(STEPS):
             self.step(number)
+        return self
+
+    def answer(self, edit=None):
+        self.run()
+        if edit:
+            edit(self.events)
         offsets = [self.rng.uniform(-5000, 5000) for _ in range(self.world)]
         with tempfile.TemporaryDirectory() as folder:
             for r, events in enumerate(self.events):
@@ -96,6 +102,51 @@ class Job:
         if run.returncode:
             raise AssertionError(run.stderr)
         return json.loads(run.stdout)
+
+
+class Pipeline(Job):
+    """`stages` stages of `world / stages` ranks: all micro-batches forward, then all backward, then an all-reduce per stage. `link` is of a sender and a receiver."""
+
+    BATCHES = 6
+
+    def __init__(self, seed, world, stages, **changes):
+        super().__init__(seed, world, world // stages, **changes)
+        self.stages, self.each = stages, world // stages
+
+    def message(self, sender, receiver):
+        ready = {r: self.now[r] + 3 for r in (sender, receiver)}
+        moved = max(ready.values()) + self.noisy(150) * self.link.get((sender, receiver), 1)
+        for r, kind in ((sender, "send"), (receiver, "recv")):
+            end = moved + abs(self.rng.gauss(0, 1))
+            self.launch(r, "ncclDevKernel_SendRecv", ready[r], end, **{
+                "Collective name": kind, "In msg nelems": 1 << 20, "Out msg nelems": 1 << 20, "dtype": "BFloat16", "Group size": 2,
+                "Src Rank" if kind == "recv" else "Dst Rank": sender if kind == "recv" else receiver})
+            self.now[r] = end + 2
+
+    def work(self, r, us):
+        start = self.now[r] + 20
+        end = start + self.noisy(us) * self.compute.get(r, 1)
+        self.launch(r, "gemm_kernel", start, end)
+        self.now[r] = end
+
+    def step(self, number):
+        begin = list(self.now)
+        for way in (1, -1):
+            for _ in range(self.BATCHES):
+                for stage in range(self.stages)[::way]:
+                    for r in range(stage * self.each, (stage + 1) * self.each):
+                        self.work(r, 1000 if way == 1 else 2000)
+                        if 0 <= r + way * self.each < self.world:
+                            self.message(r, r + way * self.each)
+        for stage in range(self.stages):
+            self.all_reduce(f"dp{stage}", list(range(stage * self.each, (stage + 1) * self.each)), [t + 3 for t in self.now], 800, 16 << 20)
+        for r in range(self.world):
+            self.events[r].append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 1, "tid": 1, "ts": begin[r],
+                                   "dur": self.now[r] - begin[r]})
+
+
+def is_collective(event):
+    return event["name"].startswith("nccl")
 
 
 class Groups(unittest.TestCase):
@@ -150,6 +201,87 @@ class Groups(unittest.TestCase):
             for one, other in zip(a["rows"], good["rows"]):
                 self.assertIsNotNone(one["wait_ns"], (n, one))
                 self.assertAlmostEqual(one["wait_ns"], other["wait_ns"], delta=0.05 * (other["wait_ns"] + other["transfer_ns"]), msg=(n, one["rank"]))
+
+    def test_another_run(self):
+        """One rank is of a run of the same job at the same time, on a host of its own or beside ranks of this one."""
+        for n, (world, rank) in enumerate([(16, 5), (16, 0), (4, 2)]):
+            other = Job(f"other/{n}", world, world).run()
+            a = Job(f"this/{n}", world, world).answer(lambda events, rank=rank, other=other: events.__setitem__(rank, other.events[rank]))
+            self.assertEqual((a["mixed_jobs"], [w["rank"] for w in a["left_out"]], a["missing_ranks"]), (True, [rank], [rank]), a["mixed_why"])
+            self.assertIn("another run", a["mixed_why"])
+            self.assertEqual((a["blame"], len(a["rows"])), ("none", world - 1), a["blame_why"])
+            self.assertFalse(Job(f"this/{n}", world, world).answer()["mixed_jobs"])
+
+    def test_wrong_rank(self):
+        """The recordings of two ranks have each other's number: the groups of their collectives do not contain them."""
+        def swap(events):
+            events[2], events[9] = events[9], events[2]
+
+        a = Job("wrong/0", 16, 4).answer(swap)
+        self.assertEqual((a["mixed_jobs"], [w["rank"] for w in a["left_out"]]), (True, [2, 9]))
+        self.assertIn("wrong rank", a["mixed_why"])
+
+    def test_lost_collectives(self):
+        """Without sequence numbers, and with collectives that some recordings lack."""
+        def lose(events):
+            rng = random.Random(3)
+            for one in events:
+                one[:] = [e for e in one if not is_collective(e) or rng.random() > 0.02]
+                for e in one:
+                    e.get("args", {}).pop("Seq", None)
+
+        whole = Job("lost/0", 16, 4, compute={5: 1.3}).answer()
+        a = Job("lost/0", 16, 4, compute={5: 1.3}).answer(lose)
+        self.assertEqual((a["clock"], a["blame"], a["blamed"], self.causes(a)), ("fitted", "rank", [5], {5: "compute"}), a["blame_why"])
+        self.assertGreater(a["collectives_paired"], 0.95 * whole["collectives_paired"])
+        for one, other in zip(a["rows"], whole["rows"]):
+            if one["wait_ns"] is not None:
+                self.assertAlmostEqual(one["wait_ns"], other["wait_ns"], delta=0.08 * (other["wait_ns"] + other["transfer_ns"]), msg=one["rank"])
+
+    def test_groups_without_names(self):
+        """Sequence numbers of groups that have no names say nothing: nothing may be called certain."""
+        def no_names(events):
+            for e in sum(events, []):
+                for key in ("Process Group Name", "Process Group Ranks"):
+                    e.get("args", {}).pop(key, None)
+
+        a = Job("names/0", 16, 4).answer(no_names)
+        self.assertEqual((a["clock"], a["blame"], a["collectives_paired"]), ("impossible", "none", 0), a["clock_why"])
+
+    def test_pipeline(self):
+        """Stages follow from who sends to whom."""
+        a = Pipeline("pipe/0", 16, 4).answer()
+        self.assertEqual([r["stage"] for r in a["rows"]], [r // 4 for r in range(16)])
+        self.assertEqual((a["blame"], a["stages"], a["micro_batches"], a["bubble_ideal"]), ("none", 4, 6, round(3 / 9, 4)), a["blame_why"])
+        self.assertTrue(a["bubble_ideal"] < a["bubble"] < a["bubble_ideal"] + 0.15, a["bubble"])
+        a = Pipeline("pipe/1", 16, 4, compute=dict.fromkeys(range(8, 12), 1.5)).answer()
+        self.assertEqual((a["blame"], a["blamed"]), ("stage", [2]), a["blame_why"])
+        a = Pipeline("pipe/2", 16, 4, compute={6: 1.5}).answer()
+        self.assertEqual((a["blame"], a["blamed"]), ("rank", [6]), a["blame_why"])
+        a = Pipeline("pipe/3", 16, 4, link={(5, 9): 6}).answer()
+        self.assertEqual((a["blame"], a["blamed"]), ("link", [5, 9]), a["blame_why"])
+
+    def test_work_without_length(self):
+        """A mark of no length at the end of other work does not take its place."""
+        def slowdown(marks):
+            events = [{"ph": "M", "name": "thread_name", "pid": dp, "tid": stage, "args": {"name": f"PP rank {stage}, TP rank 0, compute"}}
+                      for dp in range(2) for stage in range(2)]
+            for step in range(8):
+                for dp in range(2):
+                    for stage in range(2):
+                        at = step * 10000 + stage * 1000
+                        args = {"step": step}
+                        for _ in range(4):
+                            events.append({"ph": "X", "name": "forward-compute", "pid": dp, "tid": stage, "ts": at, "dur": 1000 + 500 * stage, "args": args})
+                            at += 1000 + 500 * stage + 100
+                        mark = {"ph": "X", "name": "gc", "pid": dp, "tid": stage, "ts": at - 100, "dur": 0, "args": args}
+                        events[len(events) - (step + stage) % 2:len(events) - (step + stage) % 2] = [mark] if marks else []
+            with tempfile.TemporaryDirectory() as folder:
+                with open(f"{folder}/job.json", "w", encoding="utf-8") as f:
+                    json.dump({"traceEvents": events}, f)
+                return json.loads(subprocess.run([BIN, "ranks", f.name, "--json"], capture_output=True, text=True, check=True, timeout=60).stdout)["slowdown"]
+
+        self.assertEqual(slowdown(True), slowdown(False))
 
     def test_lower_clock(self):
         slow = Job("clock/0", 8, 4, compute={5: 1.4}, clocks={r: 1000 if r == 5 else 1400 for r in range(8)}).answer()
