@@ -33,19 +33,14 @@ struct expansion {
 static ow_status add_path(struct path_list *list, const char *name, bool found,
 			  struct ow_error *err)
 {
+	struct path *items;
+
 	if (list->count == FILES_MAX)
 		return error_set(err, OW_E_LIMIT, "more than %d files; name fewer", FILES_MAX);
-	if (list->count == list->cap) {
-		size_t cap = list->cap ? list->cap * 2 : 16;
-		struct path *items = ARENA_ARRAY(&list->arena, struct path, cap);
-
-		if (!items)
-			return error_no_memory(err);
-		if (list->count)
-			memcpy(items, list->items, list->count * sizeof(*items));
-		list->items = items;
-		list->cap = cap;
-	}
+	items = arena_grow(&list->arena, list->items, list->count, &list->cap, sizeof(*items));
+	if (!items)
+		return error_no_memory(err);
+	list->items = items;
 	list->items[list->count].name = arena_cstr(&list->arena, str_from(name));
 	list->items[list->count].found = found;
 	if (!list->items[list->count].name)

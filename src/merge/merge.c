@@ -458,7 +458,7 @@ static void report_file(struct merge *m, const struct merge_file *file)
 			   file->untimed);
 }
 
-static ow_status run(struct merge *m, const struct merge_path *paths, size_t count)
+static ow_status merge_paths(struct merge *m, const struct merge_path *paths, size_t count)
 {
 	OW_TRY(filter_init(m));
 	OW_TRY(sources_open(m, paths, count));
@@ -498,7 +498,7 @@ ow_status merge_files(struct mem *mem, const struct merge_path *paths, size_t co
 	processes_init(&m.processes, mem);
 	gzip_packer_init(&m.gzip, mem);
 	buf_init(&m.packed, mem);
-	status = run(&m, paths, count);
+	status = merge_paths(&m, paths, count);
 	buf_release(&m.packed);
 	gzip_packer_release(&m.gzip);
 	zstd_packer_release(&m.zstd);

@@ -618,7 +618,7 @@ static bool flat_stretch(struct nester *w, const struct stretch *s)
 	return true;
 }
 
-static void run(void *arg, unsigned thread)
+static void nest_thread(void *arg, unsigned thread)
 {
 	struct nesting *n = arg;
 	struct nester w = { .n = n, .m = n->b->m, .sums = &n->sums[thread], .stores = n->stores };
@@ -701,7 +701,7 @@ static unsigned thread_count(const struct nesting *n)
 static bool run_all(struct nesting *n)
 {
 	atomic_store(&n->next, 0);
-	parallel_run(thread_count(n), run, n);
+	parallel_run(thread_count(n), nest_thread, n);
 	if (atomic_load(&n->unsorted))
 		free_all_sums(n);
 	return !atomic_load(&n->failed);

@@ -36,7 +36,8 @@ struct device_list {
 	struct arena scratch;
 	struct map map;	    /* canonical name to item */
 	struct item *items; /* [0] is unused */
-	uint32_t count, cap;
+	uint32_t count;
+	size_t cap;
 	struct ow_error *err;
 };
 
@@ -63,18 +64,11 @@ static struct str lower(struct arena *arena, struct str name)
 
 static bool grow_items(struct device_list *t)
 {
-	uint32_t cap = t->cap ? t->cap * 2 : 32;
-	struct item *grown;
+	struct item *grown = arena_grow(&t->scratch, t->items, t->count, &t->cap, sizeof(*grown));
 
-	if (t->count < t->cap)
-		return true;
-	grown = ARENA_ARRAY(&t->scratch, struct item, cap);
 	if (!grown)
 		return false;
-	if (t->count)
-		memcpy(grown, t->items, t->count * sizeof(*grown));
 	t->items = grown;
-	t->cap = cap;
 	t->count = MAX(t->count, 1u);
 	return true;
 }

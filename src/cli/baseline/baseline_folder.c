@@ -29,17 +29,11 @@ static int by_number(const void *a, const void *b)
 
 static bool add_number(struct args *args, struct stored *s, unsigned number)
 {
-	if (s->count == s->cap) {
-		size_t cap = s->cap ? 2 * s->cap : 64;
-		unsigned *grown = ARENA_ARRAY(args->arena, unsigned, cap);
+	unsigned *grown = arena_grow(args->arena, s->numbers, s->count, &s->cap, sizeof(*grown));
 
-		if (!grown)
-			return false;
-		if (s->count)
-			memcpy(grown, s->numbers, s->count * sizeof(*grown));
-		s->numbers = grown;
-		s->cap = cap;
-	}
+	if (!grown)
+		return false;
+	s->numbers = grown;
 	s->numbers[s->count++] = number;
 	return true;
 }

@@ -48,19 +48,14 @@ struct line_reader {
 
 void completion_add(struct completions *out, const char *word, struct str prefix)
 {
+	const char **items;
+
 	if (!word || !str_starts(str_from(word), prefix))
 		return;
-	if (out->count == out->cap) {
-		size_t cap = out->cap ? out->cap * 2 : 32;
-		const char **items = ARENA_ARRAY(out->arena, const char *, cap);
-
-		if (!items)
-			return;
-		if (out->count)
-			memcpy(items, out->items, out->count * sizeof(*items));
-		out->items = items;
-		out->cap = cap;
-	}
+	items = arena_grow(out->arena, out->items, out->count, &out->cap, sizeof(*items));
+	if (!items)
+		return;
+	out->items = items;
 	out->items[out->count++] = word;
 }
 

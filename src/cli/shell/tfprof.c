@@ -326,8 +326,8 @@ static bool is_one_shot(const char *word)
 	return false;
 }
 
-static int run(struct flags *flags, ow_profile **profile, const struct ow_open_options *open,
-	       const char *command)
+static int run_command(struct flags *flags, ow_profile **profile,
+		       const struct ow_open_options *open, const char *command)
 {
 	struct show show = { .tfprof = true };
 
@@ -383,7 +383,7 @@ static int check_and_run(struct flags *flags, const char *program)
 		complain("%s\n", err.text);
 		return 1;
 	}
-	code = run(flags, &profile, &open, command);
+	code = run_command(flags, &profile, &open, command);
 	ow_profile_free(profile);
 	return code;
 }

@@ -298,7 +298,7 @@ struct phasing {
 };
 
 /* Threads take tracks. */
-static void run(void *arg, unsigned thread)
+static void phases_thread(void *arg, unsigned thread)
 {
 	struct phasing *p = arg;
 	struct interpret *x = p->x;
@@ -327,7 +327,7 @@ ow_status interpret_phases(struct interpret *x)
 	prefault(x->m->event.phase, x->first_event, x->last_event);
 	x->shared = true;
 	atomic_store(&p.next, x->first_track);
-	parallel_run(interpret_threads(x), run, &p);
+	parallel_run(interpret_threads(x), phases_thread, &p);
 	x->shared = false;
 	OW_TRY(find_communication(x));
 	OW_TRY(interpret_calls(x));

@@ -351,7 +351,7 @@ static bool stat(struct look *l)
 	return true;
 }
 
-static bool look_at(struct look *l)
+static bool measure_event(struct look *l)
 {
 	if (!same(l, PB_TAG(4, PB_BYTES)) || !same(l, (uint8_t)(l->size - 2)) ||
 	    !same(l, PB_TAG(1, PB_VARINT)) || !number(l, &l->shape.entry) ||
@@ -372,7 +372,7 @@ static bool xshape_learn(const struct xplane *plane, struct xshapes *shapes, con
 	struct look l = { .plane = plane, .event = at, .size = (size_t)at[1] + 2 };
 	struct xshape *set = xshape_set(shapes, at);
 
-	if (at[1] > XSHAPE_BYTES - 2 || !look_at(&l))
+	if (at[1] > XSHAPE_BYTES - 2 || !measure_event(&l))
 		return false;
 	memmove(set + 1, set, (XSHAPE_WAYS - 1) * sizeof(*set));
 	set[0] = l.shape;

@@ -128,17 +128,12 @@ static const char *blocks_fault(const struct opw_head *head, const struct opw_bl
 static ow_status add_segment(struct opw_file *file, struct arena *arena,
 			     const struct opw_segment *segment, struct ow_error *err)
 {
-	if (file->count == file->cap) {
-		size_t cap = file->cap ? file->cap * 2 : 64;
-		struct opw_segment *grown = ARENA_ARRAY(arena, struct opw_segment, cap);
+	struct opw_segment *grown =
+		arena_grow(arena, file->segments, file->count, &file->cap, sizeof(*grown));
 
-		if (!grown)
-			return error_no_memory(err);
-		if (file->count)
-			memcpy(grown, file->segments, file->count * sizeof(*grown));
-		file->segments = grown;
-		file->cap = cap;
-	}
+	if (!grown)
+		return error_no_memory(err);
+	file->segments = grown;
 	file->segments[file->count++] = *segment;
 	return OW_OK;
 }

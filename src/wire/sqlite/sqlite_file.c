@@ -118,21 +118,13 @@ static ow_status prepare(struct sqlite_file *f, const char *sql, sqlite3_stmt **
 
 static ow_status add_table(struct sqlite_file *f, const char *name)
 {
-	struct sqlite_table *grown;
-	size_t cap = f->table_cap ? f->table_cap * 2 : 64;
 	struct str copy = arena_str(&f->arena, str_from(name));
+	struct sqlite_table *grown =
+		arena_grow(&f->arena, f->tables, f->table_count, &f->table_cap, sizeof(*grown));
 
-	if (f->table_count == f->table_cap) {
-		grown = ARENA_ARRAY(&f->arena, struct sqlite_table, cap);
-		if (!grown)
-			return error_no_memory(f->err);
-		if (f->table_count)
-			memcpy(grown, f->tables, f->table_count * sizeof(*grown));
-		f->tables = grown;
-		f->table_cap = cap;
-	}
-	if (!copy.ptr)
+	if (!copy.ptr || !grown)
 		return error_no_memory(f->err);
+	f->tables = grown;
 	f->tables[f->table_count++] = (struct sqlite_table){ .name = copy };
 	return OW_OK;
 }
