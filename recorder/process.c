@@ -61,7 +61,7 @@ static rlim_t descriptor_limit(void)
 	return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
-/* A low number would be one that the program has not got. */
+/* Programs expect that the lowest free numbers are theirs. */
 int descriptor_move_high(int fd)
 {
 	rlim_t limit = descriptor_limit();

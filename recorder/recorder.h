@@ -255,10 +255,10 @@ extern struct ring_process *recorder_process;
 
 bool process_prepare(void); /* makes the region and says hello; once per process */
 bool process_is_wanted(void);
-/* A memory file of that size, sealed, mapped, in the place of what is at `at` if that is not NULL; the descriptor is
- * moved out of the way. */
+/* Makes a sealed memory file of that size and maps it, over the mapping at `at` if that is not NULL. Its descriptor gets a
+ * high number. */
 void *memory_new(const char *name, size_t size, void *at, int *fd, uint64_t *inode);
-/* Out of the way of programs that count on low numbers. */
+/* Gives a descriptor a high number, because programs expect low numbers to be free. */
 int descriptor_move_high(int fd);
 /* Whether the descriptor still refers to the same file. Programs close descriptors that they did not open. */
 bool descriptor_is(int fd, uint64_t inode);

@@ -110,8 +110,7 @@ static PyObject *next_value(struct texts *t, const struct column *column, uint32
 		return column_cell(column, row);
 	if (!t->apart)
 		return text_shared(t, &column->texts[row]);
-	if (row + FETCH_AHEAD <
-	    rows) /* texts lie in the order in which the file has them, not the rows */
+	if (row + FETCH_AHEAD < rows) /* texts are in the order of the file, not of the rows */
 		__builtin_prefetch(column->texts[row + FETCH_AHEAD].ptr);
 	return text_new(&column->texts[row]);
 }

@@ -137,7 +137,7 @@ static bool is_watched(const struct watch *w, const char *path)
 	return false;
 }
 
-/* Jobs that have come since. A daemon that does not answer is not there yet, or ends. */
+/* Adds jobs that are new at the daemon. A daemon that does not answer is starting or ending. */
 static void ask_daemon(struct fleet *f)
 {
 	struct ow_error err = { 0 };

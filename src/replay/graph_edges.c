@@ -7,7 +7,7 @@
 
 #include "base/vec.h"
 
-#define TOLERANCE_NS 2000      /* clocks of host and device disagree by so much */
+#define TOLERANCE_NS 2000      /* clocks of host and device may differ by this much */
 #define LATENCY_LEAST_NS 20000 /* a launch latency up to this needs no other cause … */
 #define LATENCY_TIMES 4	       /* … or up to this many times the typical one */
 #define LATENCY_MOST_NS 300000 /* … but never more: what takes longer waits for something */

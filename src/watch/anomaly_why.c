@@ -101,7 +101,7 @@ static uint32_t whole_steps(const struct anomaly_why *why, const struct side *si
 	return count;
 }
 
-/* Where records are many, what is read is less than the time of all steps. */
+/* The number of steps that the records which were read cover. With very many records only the last part is read. */
 static bool steps_covered(const struct anomaly_why *why, const struct side *side, int64_t begin_ns,
 			  struct op_list *ops, int64_t *from_ns)
 {

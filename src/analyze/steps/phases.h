@@ -40,7 +40,8 @@ extern const char *const phase_class_places[CLASS_COUNT]; /* "before", "on", "af
 
 struct phase_sums {
 	int64_t share[CLASS_COUNT]; /* adds up to the time */
-	int64_t total[CLASS_COUNT]; /* union of the class, also below others */
+	int64_t total
+		[CLASS_COUNT]; /* time in which the class was active, also where another class has the share */
 	int64_t overlapped
 		[CLASS_COUNT]; /* copies and communication: with compute; else total - share */
 	int64_t device_busy;

@@ -31,7 +31,8 @@ struct stored {
 	struct mem *mem;
 	struct arena arena;
 	struct opw_file file;
-	const unsigned char *base; /* bytes of the file; NULL when columns cannot stay in place */
+	const unsigned char
+		*base; /* the mapped bytes of the file; NULL when columns have to be copied */
 	const struct opw_segment *in_place[TABLE_COUNT];
 };
 

@@ -470,7 +470,7 @@ static bool in_run(const struct perf_rows *r, const struct sample *s)
 	       (uint64_t)s->ts - (uint64_t)run->from <= UINT32_MAX;
 }
 
-/* Whether the chain of a single address is known. */
+/* Looks up a chain that consists of a single address; false when it is new. */
 static inline bool find_single(const struct perf_file *f, const unsigned char *words, int32_t pid,
 			       uint32_t event, uint32_t shape, uint32_t *chain)
 {

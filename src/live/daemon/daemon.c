@@ -251,7 +251,7 @@ static size_t gather_descriptors(struct daemon *d)
 	return at;
 }
 
-/* In the order of gather. Jobs come first: new clients change the lists. */
+/* Handles the descriptors in the order in which gather listed them, but jobs first: new clients change the lists. */
 static void receive_all(struct daemon *d, int64_t now)
 {
 	size_t pending = d->pending_count, at = 3 + pending;

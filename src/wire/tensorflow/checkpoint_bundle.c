@@ -514,7 +514,7 @@ static ow_status check_slices(struct reader *r, const struct checkpoint_var *var
 	return covered == var->elements ? OW_OK : fail_cover(r, var);
 }
 
-/* The entry of a slice, checked to be of the type and size that the whole asks for. */
+/* The entry of a slice; fails unless its type and size are those that the whole variable requires. */
 static ow_status find_part(struct reader *r, const struct checkpoint_var *var,
 			   const struct slice *slice, const struct checkpoint_var **part)
 {

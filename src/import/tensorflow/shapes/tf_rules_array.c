@@ -15,7 +15,7 @@ static int count_items(const struct tf_value *value, int64_t item)
 	return count;
 }
 
-/* The one size that makes the elements come out right, TF_UNKNOWN when that is unknown. */
+/* The one missing size, from the number of elements; TF_UNKNOWN when that is not known. */
 static int64_t missing_size(const struct tf_shape *in, const struct tf_shape *known)
 {
 	struct tf_shape rest = *known;
