@@ -421,6 +421,9 @@ static bool put_back(struct traced_thread *r, bool at_sigreturn)
 	 * and then it would end with EINTR, which no signal of the program explains. */
 	if (at_sigreturn && is_repeated(&old))
 		old.rax = (__typeof__(old.rax))-ENOSYS;
+	else if (
+		at_sigreturn) /* a call that was done, whose result the thread was about to see: not again */
+		old.orig_rax = (__typeof__(old.orig_rax))-1;
 	return ptrace(PTRACE_SETREGSET, r->tid, STATE_KIND, &state) == 0 && set_registers(r, &old);
 }
 
