@@ -61,10 +61,10 @@ static _Atomic uint32_t armed;
 
 /* ---- names; only CUPTI's thread comes here ---- */
 
-static struct {
+static struct known_name {
 	uint64_t hash;
 	uint32_t generation, number;
-} names[NAMES];
+} * names;
 
 static char *(*demangle)(const char *name, char *to, size_t *size, int *status);
 
@@ -100,10 +100,10 @@ static uint32_t kernel_name(const struct thread *t, const char *name)
 
 enum call_use { CALL_NEW, CALL_SKIPPED, CALL_STARTS, CALL_WAITS };
 
-static struct {
+static struct known_call {
 	enum call_use use;
 	char name[48];
-} calls[2][CALLS];
+} (*calls)[CALLS]; /* of the run-time library and of the driver */
 
 /* Programs ask thousands of times which device they use: that is left out. Of the driver's interface only launches
  * count, since the run-time library's calls go through it, too. */
@@ -384,6 +384,11 @@ static void arm_cuda(void)
 	void *library = load_cupti();
 	char text[64];
 
+	if (!table_ensure(&names, NAMES * sizeof(*names)) ||
+	    !table_ensure(&calls, 2 * sizeof(*calls))) {
+		refuse_cuda("it is out of memory");
+		return;
+	}
 	if (!library || !find_functions(library)) {
 		refuse_cuda("libcupti.so was not found (set LD_LIBRARY_PATH)");
 		return;

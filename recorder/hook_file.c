@@ -43,15 +43,29 @@ enum descriptor_kind {
 	DESCRIPTOR_OURS
 };
 
-/* The kind, and above it a count of changes, by which the watcher sees that the number was given out again meanwhile. */
+/* The kind, above it whether threads only count calls on it, and a count of changes, by which the watcher sees that the
+ * number was given out again meanwhile. */
 #define KIND_BITS 3
-static _Atomic uint16_t kinds[DESCRIPTORS];
+#define COUNTED_BIT 3
+#define CHANGES_AT 4
+static _Atomic uint16_t *kinds;
 static _Atomic uint32_t kinds_asked;
 static _Atomic int highest;
+
+bool descriptors_begin(void)
+{
+	return table_ensure(&kinds, DESCRIPTORS * sizeof(*kinds));
+}
 
 static enum descriptor_kind kind_in(uint16_t entry)
 {
 	return (enum descriptor_kind)(entry & ((1u << KIND_BITS) - 1));
+}
+
+/* By which a thread knows the descriptor whose calls it only counts: never 0 for numbers that there are. */
+static inline uint32_t key_of(int fd)
+{
+	return (uint32_t)fd ^ 0x80000000u;
 }
 
 /* A child of vfork has a table of its own, but its parent's memory. */
@@ -62,9 +76,9 @@ static void set_kind(int fd, enum descriptor_kind kind)
 	if (fd < 0 || fd >= DESCRIPTORS || recorder_busy == BUSY_CHILD)
 		return;
 	entry = atomic_load_explicit(&kinds[fd], memory_order_relaxed);
-	atomic_store_explicit(&kinds[fd],
-			      (uint16_t)(((entry >> KIND_BITS) + 1u) << KIND_BITS | kind),
-			      memory_order_relaxed);
+	atomic_store(&kinds[fd], (uint16_t)(((entry >> CHANGES_AT) + 1u) << CHANGES_AT | kind));
+	if (UNLIKELY(entry >> COUNTED_BIT & 1))
+		threads_count_none_of(key_of(fd));
 	if (UNLIKELY(fd > atomic_load_explicit(&highest, memory_order_relaxed)))
 		atomic_store_explicit(&highest, fd, memory_order_relaxed);
 }
@@ -79,11 +93,16 @@ void descriptor_is_ours(int fd, bool ours)
 	set_kind(fd, ours ? DESCRIPTOR_OURS : DESCRIPTOR_UNKNOWN);
 }
 
+bool descriptor_is_known_as_ours(int fd)
+{
+	return fd >= 0 && fd < DESCRIPTORS && kind_in(atomic_load(&kinds[fd])) == DESCRIPTOR_OURS;
+}
+
 /* A program that closes all numbers there are does not mean the recorder's, which it did not open. A child may. */
 static bool is_ours(int fd)
 {
-	return fd >= 0 && fd < DESCRIPTORS && *recorder_generation && recorder_busy != BUSY_CHILD &&
-	       kind_in(atomic_load(&kinds[fd])) == DESCRIPTOR_OURS;
+	return *recorder_generation && recorder_busy != BUSY_CHILD &&
+	       descriptor_is_known_as_ours(fd);
 }
 
 static void set_kind_of_path(int fd, const char *path)
@@ -202,9 +221,21 @@ static void push_file_record(struct thread *t, const char *name, enum ring_categ
 #define RATE_RECORDS 32u /* while calls are sampled */
 #define RATE_MOST 1024u
 
+/* Those whose calls are sampled when they come fast, with and without checks of the buffer or 64-bit positions. */
+enum sampled_call { S_read, S_pread, S_readv, S_preadv, S_write, S_pwrite, S_writev, S_SAMPLED };
+
+/* Each is sampled on so many descriptors at a time, which differ in their last bits: programs read two files in turns. */
+#define SAMPLED_WAYS 4u
+_Static_assert(S_SAMPLED *SAMPLED_WAYS <= RING_SAMPLED, "layout");
+
+static inline unsigned sampled_index(unsigned which, int fd)
+{
+	return which * SAMPLED_WAYS + ((unsigned)fd & (SAMPLED_WAYS - 1));
+}
+
 /* Adjusts the sampling rate after a record that stands for this many calls. Single long gaps, in which other programs had the
- * processor, do not count. */
-static void adjust_rate(struct thread *t, struct call_rate *r, uint64_t start, uint32_t calls)
+ * processor, do not count. Returns how many calls are only counted now. */
+static uint32_t adjust_rate(struct thread *t, struct call_rate *r, uint64_t start, uint32_t calls)
 {
 	uint64_t gap = ns_since(r->last_ns, start) / calls;
 
@@ -221,47 +252,73 @@ static void adjust_rate(struct thread *t, struct call_rate *r, uint64_t start, u
 		r->every = r->every < RATE_MOST ? r->every : RATE_MOST;
 		r->seen = r->fast = r->fast_ns = 0;
 	}
-	r->left = r->every > 1 ? 1 + roll_dice(t) % (2 * r->every - 1) : 0;
+	return r->every > 1 ? roll_dice(t) % (2 * r->every - 1) : 0;
 }
 
-/* The thread, when this call is only counted. */
-static inline struct thread *only_counted(unsigned which, int fd)
+/* The next calls on the descriptor are only counted, unless it has become another one since `entry` was read: who changes
+ * an entry looks for threads that count afterwards. */
+static void count_next_calls(struct call_rate *r, uint32_t calls, int fd, uint16_t entry)
+{
+	uint16_t counted = entry | 1u << COUNTED_BIT;
+
+	r->left = calls;
+	if (!calls ||
+	    (entry != counted && !atomic_compare_exchange_strong(&kinds[fd], &entry, counted)))
+		return;
+	atomic_store(&r->key, key_of(fd));
+	if (atomic_load(&kinds[fd]) != counted)
+		atomic_store(&r->key, 0);
+}
+
+/* The rate, when this call is only counted. That nothing else needs to be looked at is the work of all who clear keys: after
+ * a fork, when the descriptor becomes another one, before a child of vfork, while a record is made, at the end. */
+static inline struct call_rate *only_counted(unsigned which, int fd)
 {
 	struct thread *t = recorder_thread;
+	struct call_rate *r;
 
-	if (LIKELY(!t || t->rates[which].left <= 1))
+	if (UNLIKELY(!t))
 		return NULL;
-	if (UNLIKELY(recorder_busy || t->generation != *recorder_generation ||
-		     t->rates[which].fd != fd ||
-		     t->rates[which].entry !=
-			     atomic_load_explicit(&kinds[fd], memory_order_relaxed)))
-		return NULL;
-	return t;
+	r = &t->rates[sampled_index(which, fd)];
+	return LIKELY(atomic_load_explicit(&r->key, memory_order_relaxed) == key_of(fd)) ? r : NULL;
 }
 
-static inline void count_sampled(struct thread *t, unsigned which, ssize_t bytes)
+/* In one instruction where that is possible, so that the handler of a signal may do the same. */
+static inline void add_to(_Atomic uint64_t *at, uint64_t more)
 {
-	struct ring_sampled *s = &t->ring->sampled[which];
-
-	t->rates[which].left--;
-	atomic_store_explicit(&s->calls, atomic_load_explicit(&s->calls, memory_order_relaxed) + 1,
+#if defined(__x86_64__)
+	__asm__("addq %1, %0" : "+m"(*at) : "er"(more) : "cc");
+#else
+	atomic_store_explicit(at, atomic_load_explicit(at, memory_order_relaxed) + more,
 			      memory_order_relaxed);
-	if (bytes > 0)
-		atomic_store_explicit(&s->bytes,
-				      atomic_load_explicit(&s->bytes, memory_order_relaxed) +
-					      (uint64_t)bytes,
-				      memory_order_relaxed);
+#endif
+}
+
+static inline void count_sampled(struct call_rate *r, int fd, ssize_t bytes)
+{
+	/* A handler may have ended the recording meanwhile, or have forked. */
+	if (UNLIKELY(atomic_load_explicit(&r->key, memory_order_relaxed) != key_of(fd)))
+		return;
+	add_to(&r->counts->calls, 1);
+	if (LIKELY(bytes > 0))
+		add_to(&r->counts->bytes, (uint64_t)bytes);
+	if (UNLIKELY(--r->left == 0))
+		atomic_store_explicit(&r->key, 0, memory_order_relaxed);
 }
 
 /* A file's: with the calls that were counted since the last record. */
 static void push_sampled(struct thread *t, unsigned which, const char *name, bool reads,
 			 uint64_t start, uint64_t end, int fd, uint64_t bytes)
 {
-	struct ring_sampled *s = &t->ring->sampled[which];
-	uint32_t calls = (uint32_t)atomic_load_explicit(&s->calls, memory_order_relaxed) + 1;
-	uint32_t text = text_number_cached(t, name);
+	unsigned index = sampled_index(which, fd);
+	struct ring_sampled *s = &t->ring->sampled[index];
+	struct call_rate *rate = &t->rates[index];
+	uint16_t entry = atomic_load(&kinds[fd]);
+	uint32_t text = text_number_cached(t, name), calls;
 	uint64_t head = t->head;
 
+	atomic_store(&rate->key, 0); /* calls in handlers go another way until it is done */
+	calls = (uint32_t)atomic_load_explicit(&s->calls, memory_order_relaxed) + 1;
 	bytes += atomic_load_explicit(&s->bytes, memory_order_relaxed);
 	atomic_store_explicit(&s->name, text, memory_order_relaxed);
 	atomic_store_explicit(&s->taken, (uint32_t)t->head + 1, memory_order_relaxed);
@@ -283,9 +340,8 @@ static void push_sampled(struct thread *t, unsigned which, const char *name, boo
 		atomic_store_explicit(&s->bytes, 0, memory_order_relaxed);
 	}
 	atomic_store_explicit(&s->taken, 0, memory_order_release);
-	t->rates[which].fd = fd;
-	t->rates[which].entry = atomic_load_explicit(&kinds[fd], memory_order_relaxed);
-	adjust_rate(t, &t->rates[which], start, calls);
+	rate->counts = s;
+	count_next_calls(rate, adjust_rate(t, rate, start, calls), fd, entry);
 }
 
 /* After a call that moved bytes; errno is the caller's. `which`: of those that may be sampled, or RING_SAMPLED. */
@@ -403,44 +459,30 @@ enum patch_index {
 	PATCHES
 };
 
-/* Those whose calls are sampled when they come fast. */
-enum sampled_call {
-	S_read,
-	S___read_chk,
-	S_pread,
-	S_pread64,
-	S___pread_chk,
-	S___pread64_chk,
-	S_readv,
-	S_preadv,
-	S_preadv64,
-	S_write,
-	S_pwrite,
-	S_pwrite64,
-	S_writev,
-	S_SAMPLED
-};
-_Static_assert(S_SAMPLED <= RING_SAMPLED, "layout");
-
 #define REAL(name) ((__typeof__(&my_##name))file_patches[P_##name].real)
 
-#define MOVE(result, name, reads, fd, params, args)                                                \
+/* `call`: of enum sampled_call. What is recorded has a function of its own, so that counting needs few registers. */
+#define MOVE(result, name, call, reads, fd, params, args)                                          \
+	static __attribute__((noinline)) result recorded_##name params;                            \
+                                                                                                   \
 	static result my_##name params                                                             \
 	{                                                                                          \
-		struct thread *counted = only_counted(S_##name, fd);                               \
-		uint64_t start;                                                                    \
+		struct call_rate *counted = only_counted(S_##call, fd);                            \
 		result n;                                                                          \
                                                                                                    \
-		if (counted) {                                                                     \
-			n = REAL(name) args;                                                       \
-			/* a handler may have ended the recording meanwhile */                     \
-			if (LIKELY(counted->generation == *recorder_generation))                   \
-				count_sampled(counted, S_##name, (ssize_t)n);                      \
-			return n;                                                                  \
-		}                                                                                  \
-		start = now_ns();                                                                  \
+		if (UNLIKELY(!counted))                                                            \
+			return recorded_##name args;                                               \
 		n = REAL(name) args;                                                               \
-		record_transfer(#name, S_##name, reads, fd, start, (ssize_t)n);                    \
+		count_sampled(counted, fd, (ssize_t)n);                                            \
+		return n;                                                                          \
+	}                                                                                          \
+                                                                                                   \
+	static result recorded_##name params                                                       \
+	{                                                                                          \
+		uint64_t start = now_ns();                                                         \
+		result n = REAL(name) args;                                                        \
+                                                                                                   \
+		record_transfer(#name, S_##call, reads, fd, start, (ssize_t)n);                    \
 		return n;                                                                          \
 	}
 
@@ -454,26 +496,27 @@ _Static_assert(S_SAMPLED <= RING_SAMPLED, "layout");
 		return n;                                                                          \
 	}
 
-MOVE(ssize_t, read, true, fd, (int fd, void *to, size_t len), (fd, to, len))
-MOVE(ssize_t, __read_chk, true, fd, (int fd, void *to, size_t len, size_t size),
+MOVE(ssize_t, read, read, true, fd, (int fd, void *to, size_t len), (fd, to, len))
+MOVE(ssize_t, __read_chk, read, true, fd, (int fd, void *to, size_t len, size_t size),
      (fd, to, len, size))
-MOVE(ssize_t, pread, true, fd, (int fd, void *to, size_t len, off_t at), (fd, to, len, at))
-MOVE(ssize_t, pread64, true, fd, (int fd, void *to, size_t len, off64_t at), (fd, to, len, at))
-MOVE(ssize_t, __pread_chk, true, fd, (int fd, void *to, size_t len, off_t at, size_t size),
+MOVE(ssize_t, pread, pread, true, fd, (int fd, void *to, size_t len, off_t at), (fd, to, len, at))
+MOVE(ssize_t, pread64, pread, true, fd, (int fd, void *to, size_t len, off64_t at),
+     (fd, to, len, at))
+MOVE(ssize_t, __pread_chk, pread, true, fd, (int fd, void *to, size_t len, off_t at, size_t size),
      (fd, to, len, at, size))
-MOVE(ssize_t, __pread64_chk, true, fd, (int fd, void *to, size_t len, off64_t at, size_t size),
-     (fd, to, len, at, size))
-MOVE(ssize_t, readv, true, fd, (int fd, const struct iovec *v, int n_v), (fd, v, n_v))
-MOVE(ssize_t, preadv, true, fd, (int fd, const struct iovec *v, int n_v, off_t at),
+MOVE(ssize_t, __pread64_chk, pread, true, fd,
+     (int fd, void *to, size_t len, off64_t at, size_t size), (fd, to, len, at, size))
+MOVE(ssize_t, readv, readv, true, fd, (int fd, const struct iovec *v, int n_v), (fd, v, n_v))
+MOVE(ssize_t, preadv, preadv, true, fd, (int fd, const struct iovec *v, int n_v, off_t at),
      (fd, v, n_v, at))
-MOVE(ssize_t, preadv64, true, fd, (int fd, const struct iovec *v, int n_v, off64_t at),
+MOVE(ssize_t, preadv64, preadv, true, fd, (int fd, const struct iovec *v, int n_v, off64_t at),
      (fd, v, n_v, at))
-MOVE(ssize_t, write, false, fd, (int fd, const void *from, size_t len), (fd, from, len))
-MOVE(ssize_t, pwrite, false, fd, (int fd, const void *from, size_t len, off_t at),
+MOVE(ssize_t, write, write, false, fd, (int fd, const void *from, size_t len), (fd, from, len))
+MOVE(ssize_t, pwrite, pwrite, false, fd, (int fd, const void *from, size_t len, off_t at),
      (fd, from, len, at))
-MOVE(ssize_t, pwrite64, false, fd, (int fd, const void *from, size_t len, off64_t at),
+MOVE(ssize_t, pwrite64, pwrite, false, fd, (int fd, const void *from, size_t len, off64_t at),
      (fd, from, len, at))
-MOVE(ssize_t, writev, false, fd, (int fd, const struct iovec *v, int n_v), (fd, v, n_v))
+MOVE(ssize_t, writev, writev, false, fd, (int fd, const struct iovec *v, int n_v), (fd, v, n_v))
 
 /* Never fast. */
 #define FLUSH(name)                                                                                \

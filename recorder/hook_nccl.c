@@ -55,8 +55,8 @@ struct nccl_event {
 };
 
 static struct communicator communicators[COMMUNICATORS];
-static struct operation operations[OPERATIONS];
-static struct channel channels[CHANNELS];
+static struct operation *operations;
+static struct channel *channels;
 static _Atomic uint32_t next_operation, next_channel;
 static _Atomic uint64_t last_id;
 
@@ -181,7 +181,7 @@ static bool is_operation(const void *p)
 {
 	uintptr_t at = (uintptr_t)p, begin = (uintptr_t)operations;
 
-	return at >= begin && at < begin + sizeof(operations) &&
+	return at >= begin && at < begin + OPERATIONS * sizeof(*operations) &&
 	       (at - begin) % sizeof(struct operation) == 0;
 }
 
@@ -279,7 +279,8 @@ static int begin_communicator(void **context, int *mask, uint32_t version, const
 
 	*context = NULL;
 	*mask = 0;
-	if (!recorder_process)
+	if (!recorder_process || !table_ensure(&operations, OPERATIONS * sizeof(*operations)) ||
+	    !table_ensure(&channels, CHANNELS * sizeof(*channels)))
 		return 0;
 	for (uint32_t i = 0; i < COMMUNICATORS; i++) {
 		struct communicator *c = &communicators[i];

@@ -74,6 +74,8 @@ uintptr_t start_vfork(void)
 {
 	uintptr_t busy = recorder_busy;
 
+	if (recorder_thread)
+		thread_counts_none(recorder_thread);
 	recorder_busy = BUSY_CHILD;
 	return busy;
 }

@@ -41,12 +41,18 @@ struct object {
  * it is visited; one that comes later may not be, and is visited again. */
 #define KNOWN 4096u
 
-static struct {
+static struct known {
 	uintptr_t base; /* of its headers, since programs may be at 0 */
 	bool done;
-} known[KNOWN];
+} * known;
+#define KNOWN_BYTES (KNOWN * sizeof(*known))
 static uint32_t known_count, patched;
 static unsigned long long unloads;
+
+bool patches_begin(void)
+{
+	return table_ensure(&known, KNOWN_BYTES);
+}
 
 static uint32_t known_at(uintptr_t base)
 {
@@ -59,7 +65,7 @@ static uint32_t known_at(uintptr_t base)
 
 static void forget_objects(void)
 {
-	memset(known, 0, sizeof(known));
+	memset(known, 0, KNOWN_BYTES);
 	known_count = 0;
 	patched = 0;
 }

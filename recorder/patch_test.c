@@ -50,6 +50,7 @@ static void calls_are_wrapped_until_undone(void **state)
 	uint32_t slots;
 
 	(void)state;
+	assert_true(patches_begin());
 	assert_true(patches_find_real());
 	assert_non_null(file_patches[0].real);
 	assert_null(file_patches[1].real);

@@ -35,8 +35,9 @@
 struct ring_process *recorder_process;
 
 /* A page that reads as zero in children: whatever way they were forked, they see that they are children. */
-static volatile uint32_t nothing;
-volatile uint32_t *recorder_generation = &nothing;
+static volatile uint32_t nothing[2];
+volatile uint32_t *recorder_generation = nothing;
+#define HAS_STATUS 1 /* behind the generation: 1 in a child whose status is open ahead */
 
 static struct {
 	char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -50,6 +51,7 @@ static struct {
 	unsigned long filters;
 	struct ring_process *place; /* where the previous region is mapped */
 	uint32_t parent, renewed;
+	uint32_t raw; /* raw_calls() */
 } self = { .socket = -1, .region = -1, .status = -1 };
 
 /* ---- descriptors ---- */
@@ -220,12 +222,32 @@ bool process_is_filtered(void)
 	return false;
 }
 
-/* In a child, where the file that was opened ahead is its parent's. */
+/* In a child, where the file that was opened ahead is its parent's: its own takes the number. */
+static void open_status_of_child(void)
+{
+	int fd = self.status < 0 || !descriptor_is_known_as_ours(self.status) ? -1 : open_status();
+
+	if (fd < 0)
+		return;
+	if (syscall(SYS_dup3, fd, self.status, O_CLOEXEC) == self.status) {
+		self.status_inode = descriptor_inode(self.status);
+		recorder_generation[HAS_STATUS] = 1;
+	}
+	syscall(SYS_close, fd);
+}
+
+/* In a child. One that the C library has not forked, or not seen to be forked, has opened nothing ahead. */
 static bool child_is_filtered(void)
 {
-	int fd = open_status();
-	bool filtered = fd < 0 || read_filters(fd) > self.filters;
+	bool filtered;
+	int fd;
 
+	if (recorder_generation[HAS_STATUS])
+		return read_filters(self.status) > self.filters;
+	if (self.raw & RAW_FILTER)
+		return true;
+	fd = open_status();
+	filtered = fd < 0 || read_filters(fd) > self.filters;
 	if (fd >= 0)
 		close(fd);
 	return filtered;
@@ -266,13 +288,13 @@ bool process_reconnect(void)
 	return process_send(RING_HELLO, 0, self.region);
 }
 
-void process_refuse(const char *socket_path)
+void process_refuse(const char *socket_path, enum ring_refusal why)
 {
 	int fd = connect_collector(socket_path);
 
 	if (fd < 0)
 		return;
-	send_message(fd, RING_REFUSAL, 0, -1);
+	send_message(fd, RING_REFUSAL, why, -1);
 	close(fd);
 }
 
@@ -360,6 +382,18 @@ static bool region_new(void)
 
 /* ---- forks ---- */
 
+/* What the recorder needs must not be what the program lacks. */
+#define LIMIT_SHARE 64u
+#define MEMORY_BYTES (REGION_BYTES + 4 * ring_bytes(RING_RECORDS))
+
+static bool has_room_below(int limit)
+{
+	struct rlimit found;
+
+	return getrlimit(limit, &found) != 0 || found.rlim_cur == RLIM_INFINITY ||
+	       found.rlim_cur / LIMIT_SHARE >= MEMORY_BYTES;
+}
+
 static bool generation_page(void)
 {
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -402,6 +436,31 @@ bool process_is_wanted(void)
 	       atomic_load_explicit(&recorder_process->state, memory_order_relaxed) == RING_RUN;
 }
 
+/* A child's first record may be in the handler of a signal on a small stack, of which this needs more than there is: the
+ * calls are made on a stack of the recorder's own, by one thread at a time. */
+#define STACK_BYTES ((size_t)128 << 10)
+static char *stack;
+
+static bool on_own_stack(bool (*work)(void))
+{
+#if defined(__x86_64__)
+	long result;
+
+	__asm__ volatile("mov %%rsp, %%rbx\n"
+			 "	mov %1, %%rsp\n"
+			 "	call *%2\n"
+			 "	mov %%rbx, %%rsp\n"
+			 : "=&a"(result)
+			 : "r"(stack + STACK_BYTES), "r"(work)
+			 : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc",
+			   "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+			   "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+	return result & 0xff;
+#else
+	return work();
+#endif
+}
+
 static bool prepare_first(void)
 {
 	bool child = self.generation && recorder_process;
@@ -434,18 +493,28 @@ bool process_prepare(void)
 		return false;
 	/* Calls such as close() would end a cancelled thread in here, where the program has not made them. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	self.wanted = prepare_first();
+	self.wanted = on_own_stack(prepare_first);
 	pthread_setcancelstate(cancel, NULL);
 	atomic_store(&self.preparing, 0);
 	return self.wanted;
 }
 
-/* The lock may be a parent's thread's. */
+/* In a child. The lock may be a parent's thread's. A child may put itself under a filter before its first record, so what
+ * shows that is opened here; where the program's code has such a call, all that a record needs is. */
 static void after_fork(void)
 {
+	int error = errno;
+
 	atomic_store(&self.preparing, 0);
 	recorder_thread = NULL;
+	recorder_busy = BUSY_OURS;
+	if (self.wanted && recorder_process) {
+		open_status_of_child();
+		if (self.raw & RAW_FILTER)
+			process_prepare();
+	}
 	recorder_busy = 0;
+	errno = error;
 }
 
 static void begin_anew(void)
@@ -499,6 +568,7 @@ void process_retire(void)
 	self.wanted = false;
 	if (*recorder_generation)
 		*recorder_generation = ++self.generation;
+	threads_count_none();
 }
 
 /* Threads see that they belong to another generation, and that nothing is wanted of them. */
@@ -532,7 +602,7 @@ int recorder_start(const char *socket_path, uint32_t version)
 	uint32_t found;
 
 	if (version != RING_VERSION) {
-		process_refuse(socket_path);
+		process_refuse(socket_path, RING_OTHER_VERSION);
 		return 1;
 	}
 	leave_lost_collector();
@@ -543,7 +613,12 @@ int recorder_start(const char *socket_path, uint32_t version)
 	if (strlen(socket_path) >= sizeof(self.socket_path))
 		return 2;
 	snprintf(self.socket_path, sizeof(self.socket_path), "%s", socket_path);
-	if (!self.generation && !generation_page())
+	if (!has_room_below(RLIMIT_AS) || !has_room_below(RLIMIT_DATA)) {
+		process_refuse(socket_path, RING_NO_MEMORY);
+		return 4;
+	}
+	if (!texts_begin() || !descriptors_begin() || !patches_begin() ||
+	    !table_ensure(&stack, STACK_BYTES) || (!self.generation && !generation_page()))
 		return 3;
 	if (!self.generation)
 		pthread_atfork(watcher_pause, NULL, after_fork);
@@ -556,7 +631,7 @@ int recorder_start(const char *socket_path, uint32_t version)
 	descriptors_look(true);
 	if (!process_prepare())
 		return 4;
-	found = raw_calls();
+	found = self.raw = raw_calls();
 	if (found & RAW_NO_THREAD)
 		watcher_ban();
 	if (descriptor_limit() >= LEAST_LIMIT && !(found & RAW_STRICT))

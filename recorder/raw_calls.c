@@ -1,8 +1,8 @@
 /*
  * raw_calls.c: which system calls the program's own code makes by raw instructions, as far as its bytes say. No hook sees such a
  * call, and for some it is too late afterwards: the strict mode of seccomp takes the processor's counter away, so that the next
- * hook would end the program; root's landlock domain is visible nowhere; a user namespace needs a program of one thread.
- * process.c asks at the start.
+ * hook would end the program; a child under a filter cannot make its ring; root's landlock domain is visible nowhere; a
+ * user namespace needs a program of one thread. process.c asks at the start.
  *
  * Only the program itself is looked at, not its libraries, and only constant numbers are found: in the register of the number
  * just before the instruction, or as arguments of a function that has the instruction.
@@ -16,50 +16,82 @@
 #include <sys/syscall.h>
 
 #define TEXT_MOST ((size_t)16 << 20)
-#define NEAR 48u /* bytes in which the arguments of a call are set */
+#define NEAR 48u      /* bytes in which the arguments of a call are set */
+#define FUNCTION 256u /* bytes of a function up to its instruction */
 
 #if defined(__x86_64__)
 
-enum load { LOAD_EAX = 0xb8, LOAD_EDI = 0xbf, LOAD_ESI = 0xbe };
+/* As instructions number them. */
+enum reg { REG_AX = 0, REG_DX = 2, REG_SI = 6, REG_DI = 7 };
+
+/* Where a call has its number and its first two arguments. */
+struct places {
+	enum reg number, first, second;
+};
+static const struct places of_instruction = { REG_AX, REG_DI, REG_SI };
+static const struct places of_function = { REG_DI, REG_SI, REG_DX };
+
+static const uint8_t instruction[] = { 0x0f, 0x05 };
+enum { CALL = 0xe8, JUMP = 0xe9 };
 
 static const uint32_t no_thread[] = { SYS_landlock_restrict_self, SYS_unshare, SYS_setns };
 
-/* Whether some of these bytes put the value into the register. */
-static bool has_load(const uint8_t *from, const uint8_t *to, enum load reg, uint32_t value)
+static bool has_bytes(const uint8_t *from, const uint8_t *to, const uint8_t *bytes, size_t len)
 {
-	uint8_t bytes[5] = { (uint8_t)reg };
-
-	memcpy(bytes + 1, &value, sizeof(value));
-	return to > from && memmem(from, (size_t)(to - from), bytes, sizeof(bytes));
+	return to > from && memmem(from, (size_t)(to - from), bytes, len);
 }
 
-/* Number and first two arguments are in these registers. */
-static uint32_t calls_among(const uint8_t *from, const uint8_t *to, enum load number,
-			    enum load first, enum load second)
+/* Whether some of these bytes put the value into the register: as compilers do it, or `movq`. */
+static bool has_load(const uint8_t *from, const uint8_t *to, enum reg reg, uint32_t value)
+{
+	uint8_t load[5] = { (uint8_t)(0xb8 | reg) };
+	uint8_t load_wide[6] = { 0xc7, (uint8_t)(0xc0 | reg) };
+
+	memcpy(load + 1, &value, sizeof(value));
+	memcpy(load_wide + 2, &value, sizeof(value));
+	return has_bytes(from, to, load, sizeof(load)) ||
+	       has_bytes(from, to, load_wide, sizeof(load_wide));
+}
+
+static uint32_t calls_among(const uint8_t *from, const uint8_t *to, const struct places *p)
 {
 	uint32_t found = 0;
 
-	if (has_load(from, to, number, SYS_prctl) && has_load(from, to, first, PR_SET_SECCOMP) &&
-	    (!second || !has_load(from, to, second, SECCOMP_MODE_FILTER)))
-		found |= RAW_STRICT;
-	if (has_load(from, to, number, SYS_seccomp) &&
-	    !has_load(from, to, first, SECCOMP_SET_MODE_FILTER))
-		found |= RAW_STRICT;
+	if (has_load(from, to, p->number, SYS_prctl) &&
+	    has_load(from, to, p->first, PR_SET_SECCOMP))
+		found |= has_load(from, to, p->second, SECCOMP_MODE_FILTER) ? RAW_FILTER
+									    : RAW_STRICT;
+	if (has_load(from, to, p->number, SYS_seccomp))
+		found |= has_load(from, to, p->first, SECCOMP_SET_MODE_FILTER) ? RAW_FILTER
+									       : RAW_STRICT;
 	for (size_t i = 0; i < sizeof(no_thread) / sizeof(*no_thread); i++)
-		if (has_load(from, to, number, no_thread[i]))
+		if (has_load(from, to, p->number, no_thread[i]))
 			found |= RAW_NO_THREAD;
 	return found;
 }
 
-/* Whether the instruction is in a function that takes the number first: it moves that from one register to the other. */
-static bool takes_number(const uint8_t *from, const uint8_t *to)
+/* Whether one of these bytes begins a call of a function that has the instruction. */
+static bool calls_raw_function(const uint8_t *text, const uint8_t *end, const uint8_t *from,
+			       const uint8_t *to)
 {
-	static const uint8_t move[] = { 0x89, 0xf8 }; /* edi or rdi to eax or rax */
+	for (const uint8_t *at = from; at < to && end - at >= 5; at++) {
+		const uint8_t *target = at + 5;
+		int32_t distance;
 
-	return to > from && memmem(from, (size_t)(to - from), move, sizeof(move));
+		if (*at != CALL && *at != JUMP)
+			continue;
+		memcpy(&distance, at + 1, sizeof(distance));
+		if (distance < text - target || distance >= end - target)
+			continue;
+		target += distance;
+		if (has_bytes(target, end - target > FUNCTION ? target + FUNCTION : end,
+			      instruction, sizeof(instruction)))
+			return true;
+	}
+	return false;
 }
 
-/* Calls of such a function. */
+/* Calls of functions that take the number first. */
 static uint32_t passed_numbers(const uint8_t *text, const uint8_t *end)
 {
 	static const uint32_t numbers[] = { SYS_prctl, SYS_seccomp, SYS_landlock_restrict_self,
@@ -67,15 +99,16 @@ static uint32_t passed_numbers(const uint8_t *text, const uint8_t *end)
 	uint32_t found = 0;
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-		uint8_t bytes[5] = { LOAD_EDI };
+		uint8_t bytes[5] = { 0xb8 | REG_DI };
 		const uint8_t *at = text;
 
 		memcpy(bytes + 1, &numbers[i], sizeof(numbers[i]));
 		while ((at = memmem(at, (size_t)(end - at), bytes, sizeof(bytes))) != NULL) {
-			const uint8_t *from = at - text > NEAR / 2 ? at - NEAR / 2 : text;
-			const uint8_t *to = end - at > NEAR / 2 ? at + NEAR / 2 : end;
+			const uint8_t *from = at - text > NEAR ? at - NEAR : text;
+			const uint8_t *to = end - at > NEAR ? at + NEAR : end;
 
-			found |= calls_among(from, to, LOAD_EDI, LOAD_ESI, 0);
+			if (calls_raw_function(text, end, at, to))
+				found |= calls_among(from, to, &of_function);
 			at += sizeof(bytes);
 		}
 	}
@@ -84,19 +117,16 @@ static uint32_t passed_numbers(const uint8_t *text, const uint8_t *end)
 
 static uint32_t calls_in(const uint8_t *text, size_t len)
 {
-	static const uint8_t instruction[] = { 0x0f, 0x05 };
 	const uint8_t *at = text, *end = text + len;
 	uint32_t found = 0;
-	bool function = false;
+	bool some = false;
 
 	while ((at = memmem(at, (size_t)(end - at), instruction, sizeof(instruction))) != NULL) {
-		const uint8_t *from = at - text > NEAR ? at - NEAR : text;
-
-		found |= calls_among(from, at, LOAD_EAX, LOAD_EDI, LOAD_ESI);
-		function |= takes_number(from, at);
+		found |= calls_among(at - text > NEAR ? at - NEAR : text, at, &of_instruction);
+		some = true;
 		at += sizeof(instruction);
 	}
-	return function ? found | passed_numbers(text, end) : found;
+	return some ? found | passed_numbers(text, end) : found;
 }
 
 /* The first object is the program. */

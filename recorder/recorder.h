@@ -13,11 +13,34 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define EXPORT __attribute__((visibility("default")))
+
+static inline void *table_new(size_t bytes)
+{
+	void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return table == MAP_FAILED ? NULL : table;
+}
+
+/* Large tables are not part of the library's data: a program with a small limit on its memory would not start. Makes the
+ * table that `at` points to, unless it is there. False: no memory. Not in hooks. */
+static inline bool table_ensure(void *at, size_t bytes)
+{
+	void **table = at, *none = NULL, *made;
+
+	if (__atomic_load_n(table, __ATOMIC_ACQUIRE))
+		return true;
+	made = table_new(bytes);
+	if (made && !__atomic_compare_exchange_n(table, &none, made, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_ACQUIRE))
+		munmap(made, bytes); /* another thread was faster */
+	return __atomic_load_n(table, __ATOMIC_ACQUIRE);
+}
 
 /* ---- threads (thread.c) ---- */
 
@@ -43,12 +66,12 @@ struct known_text {
 
 /* How often a call is recorded that comes fast (hook_file.c). */
 struct call_rate {
-	uint32_t left;	/* calls until the next one that is recorded; 0 and 1: the next */
-	uint32_t every; /* one in this many, on average; 0 and 1: all */
+	_Atomic uint32_t key; /* of the descriptor whose calls are only counted; 0: none is */
+	uint32_t left;	      /* calls that are */
+	struct ring_sampled *counts;
+	uint32_t every; /* one in this many is recorded, on average; 0 and 1: all */
 	/* Records since the rate was found out, those that came fast, and how far these were apart. */
 	uint32_t seen, fast, fast_ns;
-	int fd;		/* that was recorded last, */
-	uint16_t entry; /* and what was known of it */
 	uint64_t last_ns;
 };
 
@@ -71,7 +94,14 @@ struct op_rate {
 	struct op_site sites[RING_OPS];
 };
 
+#define THREAD_PAGE 4096u
+
 struct thread {
+	/* The kernel clears this page in children, whatever way they were forked. */
+	union {
+		struct call_rate rates[RING_SAMPLED];
+		char page[THREAD_PAGE];
+	};
 	struct ring *ring;
 	struct ring_record *records;
 	uint64_t head, mask;
@@ -82,7 +112,6 @@ struct thread {
 	uint64_t inode;
 	_Atomic uint32_t in_use, sent;
 	struct thread *next; /* all of the process, also those without thread */
-	struct call_rate rates[RING_SAMPLED];
 	struct op_rate ops;
 	uint32_t dice;
 	uint32_t open_at;
@@ -111,6 +140,10 @@ void threads_send(void);       /* those that the collector has not got */
 void threads_send_again(void); /* to a new collector */
 /* They are not read any more; when the recording goes on, unread records count as dropped. */
 void threads_give_up(bool goes_on);
+/* No call is only counted before it has been recorded again: the process is another one, or the descriptor. */
+void threads_count_none(void);
+void threads_count_none_of(uint32_t descriptor);
+void thread_counts_none(struct thread *t);
 
 /* The thread's state; NULL when it is not to record. Asked with recorder_busy set (see enter). */
 static inline struct thread *thread_current(void)
@@ -244,6 +277,7 @@ void slice_close(struct open_slice *s);
 
 /* ---- texts (text_table.c) ---- */
 
+bool texts_begin(void); /* once, before the first of them; false: no memory */
 uint32_t text_number(const char *text, size_t len);
 uint32_t text_of(const char *text);
 uint32_t text_number_cached(struct thread *t, const char *text); /* of records */
@@ -272,7 +306,7 @@ bool process_renew(void); /* others in their place */
 void process_hang_up(void);
 void process_stop(void);   /* nothing is recorded from here on */
 void process_retire(void); /* the same, without a message to the collector */
-void process_refuse(const char *socket_path);
+void process_refuse(const char *socket_path, enum ring_refusal why);
 /* Whether filters of system calls (seccomp) were added since the recorder looked first, as far as a single read() from a
  * file that was opened before can say; true when it cannot. */
 bool process_is_filtered(void);
@@ -309,6 +343,9 @@ void watcher_wake(void);
 
 /* The recorder's own descriptors: programs that close all numbers do not close these (hook_file.c). */
 void descriptor_is_ours(int fd, bool ours);
+/* As far as calls were seen; also in a child. */
+bool descriptor_is_known_as_ours(int fd);
+bool descriptors_begin(void); /* once, before the first of them; false: no memory */
 /* Finds out what the program's descriptors are: at the start, and later (by the watcher) those that were opened in ways that hooks
  * do not see. */
 void descriptors_look(bool all);
@@ -330,7 +367,9 @@ bool sandbox_is_new(void);
 #define RAW_STRICT 1u /* the strict mode of seccomp */
 #define RAW_NO_THREAD                                                                              \
 	2u /* what needs a program of one thread, or leaves others outside: unshare, setns, landlock */
+#define RAW_FILTER 4u /* a filter of seccomp */
 uint32_t raw_calls(void);
+bool patches_begin(void); /* once, before the others; false: no memory */
 bool patches_find_real(void);
 /* Notes which libraries are loaded now. Called before waiting for the loader. */
 void patches_notice(void);

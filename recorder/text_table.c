@@ -18,11 +18,18 @@ struct slot {
 	_Atomic uint32_t number;
 	uint32_t len; /* published with the number */
 };
-static struct slot slots[SLOTS];
+static struct slot *slots;
+#define SLOTS_BYTES (SLOTS * sizeof(*slots))
 
+bool texts_begin(void)
+{
+	return table_ensure(&slots, SLOTS_BYTES);
+}
+
+/* The memory is given back, which costs less than writing all of it. */
 void texts_forget(void)
 {
-	memset(slots, 0, sizeof(slots));
+	madvise(slots, SLOTS_BYTES, MADV_DONTNEED);
 }
 
 /* Eight bytes at a time, multiplied and folded; names are short. */

@@ -124,6 +124,7 @@ static void thread_end(void *arg)
 
 	recorder_thread = NULL;
 	recorder_busy = BUSY_OURS; /* destructors that run later record nothing */
+	thread_counts_none(t);
 	if (t->generation == *recorder_generation)
 		atomic_store(&t->ring->idle, 1);
 	atomic_store(&t->in_use, 0);
@@ -195,6 +196,7 @@ static bool make_ring(struct thread *t, uint32_t records)
 	t->mask = records - 1;
 	t->head = t->look = 0;
 	memset(t->known, 0, sizeof(t->known));
+	memset(t->rates, 0, sizeof(t->rates));
 	memset(&t->ops, 0, sizeof(t->ops));
 	memcpy(ring->magic, RING_MAGIC, sizeof(ring->magic));
 	ring->version = RING_VERSION;
@@ -225,12 +227,11 @@ static uint32_t next_size(void)
 
 static struct thread *thread_new(void)
 {
-	struct thread *t =
-		mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct thread *t = table_new(sizeof(*t));
 
-	if (t == MAP_FAILED)
+	if (!t)
 		return NULL;
-	if (!make_ring(t, next_size())) {
+	if (madvise(t, THREAD_PAGE, MADV_WIPEONFORK) != 0 || !make_ring(t, next_size())) {
 		munmap(t, sizeof(*t));
 		return NULL;
 	}
@@ -419,12 +420,34 @@ void threads_send_again(void)
 	threads_send();
 }
 
+void thread_counts_none(struct thread *t)
+{
+	for (size_t i = 0; i < RING_SAMPLED; i++)
+		atomic_store_explicit(&t->rates[i].key, 0, memory_order_relaxed);
+}
+
+void threads_count_none(void)
+{
+	for (struct thread *t = atomic_load(&threads); t; t = t->next)
+		thread_counts_none(t);
+}
+
+void threads_count_none_of(uint32_t descriptor)
+{
+	for (struct thread *t = atomic_load(&threads); t; t = t->next)
+		for (size_t i = 0; i < RING_SAMPLED; i++)
+			if (atomic_load_explicit(&t->rates[i].key, memory_order_relaxed) ==
+			    descriptor)
+				atomic_store_explicit(&t->rates[i].key, 0, memory_order_relaxed);
+}
+
 /* The mappings stay, since a thread may be writing at this moment, and are where its next ring will be; the collector
  * frees their memory. */
 void threads_give_up(bool goes_on)
 {
 	uint64_t unread = 0;
 
+	threads_count_none();
 	for (struct thread *t = atomic_load(&threads); t; t = t->next) {
 		if (t->fd < 0)
 			continue;

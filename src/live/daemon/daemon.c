@@ -430,17 +430,21 @@ static void close_client(struct pending_client *client)
 	client->fd = -1;
 }
 
-static void refuse_version(struct daemon *d, const struct pending_client *client, uint32_t version)
+static void take_refusal(struct daemon *d, const struct pending_client *client,
+			 const struct ring_message *message)
 {
 	struct daemon_job *job = daemon_job_of(d, &client->peer, (uint32_t)client->peer.pid);
 
 	if (job && job->open)
-		collector_refuse(&job->collector, (uint32_t)client->peer.pid, version);
+		collector_refuse(&job->collector, (uint32_t)client->peer.pid, message);
+	else if (message->number == RING_NO_MEMORY)
+		daemon_report(d, "process %d is not recorded: %s", (int)client->peer.pid,
+			      RING_NO_MEMORY_TEXT);
 	else
 		daemon_report(d,
 			      "process %d is not recorded: its recorder has protocol version %u, "
 			      "this daemon has %u",
-			      (int)client->peer.pid, version, RING_VERSION);
+			      (int)client->peer.pid, message->version, RING_VERSION);
 }
 
 static void receive_process(struct daemon *d, struct pending_client *client,
@@ -449,7 +453,7 @@ static void receive_process(struct daemon *d, struct pending_client *client,
 	int fd = client->fd;
 
 	if (message->kind == RING_REFUSAL) {
-		refuse_version(d, client, message->version);
+		take_refusal(d, client, message);
 	} else if (message->kind == RING_HELLO && memory >= 0) {
 		client->fd = -1;
 		daemon_add_process(d, fd, &client->peer, memory);

@@ -123,7 +123,8 @@ ow_status process_view_open(struct process_view *v, int fd, struct ow_error *err
 	if (v->process->version != RING_VERSION)
 		return error_set(
 			err, OW_E_UNSUPPORTED,
-			"the recorder in the process has protocol version %u, this program has %u",
+			"the recorder in the process has protocol version %u, this program has "
+			"%u; use the recorder of this installation",
 			v->process->version, RING_VERSION);
 	if (v->bytes != RING_TEXT_OFFSET + RING_TEXT_BYTES) {
 		process_view_close(v);

@@ -167,8 +167,8 @@ bool collector_stop(struct collector *c, int64_t patience_ns);
 /* A process that has connected and said hello with its region `memory`, which stays the caller's; the connection is
  * taken over. `number` is what it was called in this recording before, or 0. False without memory. */
 bool collector_adopt(struct collector *c, int fd, uint32_t pid, uint32_t number, int memory);
-/* Reports a process whose recorder has another protocol version. */
-void collector_refuse(struct collector *c, uint32_t pid, uint32_t version);
+/* Reports a process whose recorder records nothing. */
+void collector_refuse(struct collector *c, uint32_t pid, const struct ring_message *message);
 /* Descriptors to wait for: c->count of them. */
 void collector_poll(const struct collector *c, struct pollfd *fds);
 /* Handles what poll reported; `count` is that of collector_fill. */

@@ -120,22 +120,25 @@ static void refuse_process(struct collector *c, uint32_t pid, uint32_t number, c
 
 	c->totals.refused++;
 	recording_add_process(c->recording, &row);
-	collector_report(c, "process %u is not recorded: %s; use the recorder of this installation",
-			 pid, why);
+	collector_report(c, "process %u is not recorded: %s", pid, why);
 }
 
-static void refuse_version(struct collector *c, uint32_t pid, uint32_t number, uint32_t version)
+static void take_refusal(struct collector *c, uint32_t pid, uint32_t number,
+			 const struct ring_message *message)
 {
-	char why[96];
+	char why[128];
 
-	snprintf(why, sizeof(why), "its recorder has protocol version %u, this program has %u",
-		 version, RING_VERSION);
-	refuse_process(c, pid, number, why);
+	snprintf(why, sizeof(why),
+		 "its recorder has protocol version %u, this program has %u; use the recorder of "
+		 "this installation",
+		 message->version, RING_VERSION);
+	refuse_process(c, pid, number,
+		       message->number == RING_NO_MEMORY ? RING_NO_MEMORY_TEXT : why);
 }
 
-void collector_refuse(struct collector *c, uint32_t pid, uint32_t version)
+void collector_refuse(struct collector *c, uint32_t pid, const struct ring_message *message)
 {
-	refuse_version(c, pid, ++c->last_number, version);
+	take_refusal(c, pid, ++c->last_number, message);
 }
 
 /* Who has lost its connection comes again: it keeps its number, and what was said of its end is written before. True when
@@ -259,7 +262,7 @@ void collector_receive_one(struct collector *c, struct collected *p)
 
 	while (receive_message(p->fd, &message, &fd, &closed)) {
 		if (message.kind == RING_REFUSAL) {
-			refuse_version(c, p->pid, p->number, message.version);
+			take_refusal(c, p->pid, p->number, &message);
 		} else if (message.kind == RING_HELLO) {
 			take_hello(c, p, fd);
 		} else if (message.kind == RING_NEW) {

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RING_VERSION 5u
+#define RING_VERSION 6u
 #define RING_MAGIC "OPW-RING"
 #define RING_PROCESS_MAGIC "OPW-PROC"
 #define RING_HELLO_MAGIC "OPW-HELO"
@@ -111,7 +111,7 @@ struct ring_count {
 };
 
 /* Calls that come too fast are counted here, and recorded now and then with the number of those since. */
-#define RING_SAMPLED 16u /* kinds of calls of the C library */
+#define RING_SAMPLED 32u /* kinds of calls of the C library, each on some descriptors */
 #define RING_OPS 96u	 /* places from which operators are called */
 struct ring_sampled {
 	_Atomic uint64_t calls, bytes; /* since the last record */
@@ -142,6 +142,8 @@ struct ring {
 };
 #define RING_HEAD_BYTES 4096u
 _Static_assert(sizeof(struct ring) <= RING_HEAD_BYTES, "layout");
+
+#define RING_NO_MEMORY_TEXT "its limits (ulimit -v, -d) do not leave room for the recorder's memory"
 
 static inline uint64_t ring_bytes(uint32_t records)
 {
@@ -262,7 +264,12 @@ static inline unsigned long ring_filters(const char *status)
 enum ring_message_kind {
 	RING_HELLO = 1, /* the process's region; first of all */
 	RING_NEW,	/* a ring */
-	RING_REFUSAL /* the library does not speak the collector's version, and records nothing */
+	RING_REFUSAL	/* the library records nothing; `number`: enum ring_refusal */
+};
+
+enum ring_refusal {
+	RING_OTHER_VERSION, /* it does not speak the collector's version */
+	RING_NO_MEMORY	    /* RING_NO_MEMORY_TEXT */
 };
 
 struct ring_message {

@@ -14,10 +14,11 @@ static const struct {
 	int which;
 	rlim_t most;
 } limits[] = {
-	{ "descriptors", RLIMIT_NOFILE, 8 }, { "address space", RLIMIT_AS, 64 << 20 },
-	{ "file size", RLIMIT_FSIZE, 4096 }, { "stack", RLIMIT_STACK, 128 << 10 },
-	{ "data", RLIMIT_DATA, 16 << 20 },   { "locked", RLIMIT_MEMLOCK, 0 },
-	{ "processes", RLIMIT_NPROC, 1 },    { "processor", RLIMIT_CPU, 20 },
+	{ "descriptors", RLIMIT_NOFILE, 8 },	   { "address space", RLIMIT_AS, 64 << 20 },
+	{ "file size", RLIMIT_FSIZE, 4096 },	   { "stack", RLIMIT_STACK, 128 << 10 },
+	{ "data", RLIMIT_DATA, 16 << 20 },	   { "locked", RLIMIT_MEMLOCK, 0 },
+	{ "little data", RLIMIT_DATA, 512 << 10 }, { "little address space", RLIMIT_AS, 12 << 20 },
+	{ "processes", RLIMIT_NPROC, 1 },	   { "processor", RLIMIT_CPU, 20 },
 };
 
 static void *nothing(void *arg)
@@ -25,18 +26,28 @@ static void *nothing(void *arg)
 	return arg;
 }
 
+/* How many blocks of memory there are below the limit, up to some. */
+static int blocks(void)
+{
+	int count = 0;
+
+	while (count < 8 && malloc(1 << 20))
+		count++;
+	return count;
+}
+
 static int work(void)
 {
-	int fds[8], count = 0;
+	int fds[8], count = blocks() * 8;
 	char text[16];
 	pthread_t thread;
 
 	for (int i = 0; i < 5; i++) {
-		fds[count] = open("/etc/passwd", O_RDONLY);
-		if (fds[count] < 0)
+		fds[i] = open("/etc/passwd", O_RDONLY);
+		if (fds[i] < 0)
 			break;
 		for (int k = 0; k < 100; k++)
-			(void)!pread(fds[count], text, sizeof(text), 0);
+			(void)!pread(fds[i], text, sizeof(text), 0);
 		count++;
 	}
 	if (pthread_create(&thread, NULL, nothing, NULL) == 0)
