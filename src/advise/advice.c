@@ -57,8 +57,18 @@ static struct str say_recording(struct advice *a, struct str text)
 	static const struct {
 		struct str from, to;
 	} words[] = { { STR(" per step"), STR("") },
+		      { STR(" in every step"), STR("") },
+		      { STR("every 100 steps"), STR("rarely") },
+		      { STR("one warm-up step"), STR("it once as a warm-up") },
 		      { STR("the only recorded step"), STR("the recording") },
+		      { STR("record steps after"), STR("record after") },
+		      { STR("record later steps"), STR("record later") },
+		      { STR("from step to step"), STR("from run to run") },
 		      { STR("steady steps"), STR("parts of the recording") },
+		      { STR(" out of the step, into"), STR(" into") },
+		      { STR(" out of the step"), STR(" out") },
+		      { STR("the mean step"), STR("the recording") },
+		      { STR("a few steps"), STR("a part of it") },
 		      { STR("a step"), STR("the recording") },
 		      { STR("the step"), STR("the recording") } };
 	struct buf out;
@@ -96,6 +106,7 @@ static ow_status add_row(struct advice *a, const struct advice_row *row)
 	if (row->checked && !a->steady.known && !a->rule->check) {
 		rows->what = say_recording(a, row->what);
 		rows->where = say_recording(a, row->where);
+		rows->advice = say_recording(a, row->advice);
 		rows->falsified_by = say_recording(a, row->falsified_by);
 	}
 	return OW_OK;
@@ -201,11 +212,28 @@ static int64_t share_most(const struct advice *a, int64_t part_ns)
 {
 	int64_t rest_ns = MAX(a->step_ns - part_ns, 0);
 
-	if (has_executors_only(a->m))
+	/* Without steps it is the one measured time; it cannot be more. */
+	if (has_executors_only(a->m) || !a->steady.known)
 		return part_ns;
 
 	/* never all of the rest: the other phases need time as well */
 	return part_ns + MIN(llround((double)part_ns * SHARE_ERROR), rest_ns / 2);
+}
+
+#define SAME 0.02 /* two times that differ by less are shown as one */
+
+static struct verdict_subject subject_of(const struct advice *a, enum phase_class class,
+					 int64_t named_ns)
+{
+	int64_t all_ns = class < CLASS_COUNT ? a->share_ns[class] : 0;
+
+	return (struct verdict_subject){
+		.class = class,
+		.whole = class < CLASS_COUNT &&
+			 (double)llabs(named_ns - all_ns) <= SAME * (double)all_ns,
+		/* findings about host code and launches leave a part of their class out */
+		.hidden = class < CLASS_LAUNCH && named_ns > all_ns
+	};
 }
 
 ow_status advice_report_part(struct advice *a, const struct cost *cost, int64_t part_ns,
@@ -219,6 +247,7 @@ ow_status advice_report_part(struct advice *a, const struct cost *cost, int64_t 
 				  .has_saving = true,
 				  .share_ns = part_ns,
 				  .share_class = report->class,
+				  .subject = subject_of(a, report->class, part_ns),
 				  .high_ns = part_ns,
 				  .confidence = MIN(report->most, CONFIDENCE_MEDIUM) };
 
@@ -290,6 +319,9 @@ static ow_status report_cost(struct advice *a, const struct cost *cost, const st
 	row.where = report->where;
 	row.advice = report->advice;
 	row.falsified_by = report->falsified_by;
+	row.subject = subject_of(a, report->class,
+				 report->names_share ? a->share_ns[report->class]
+						     : cost_per_step(a, cost, NULL));
 	row.severity = severity_of(a, row.high_ns);
 	if (all.mean_ns > row.high_ns) /* the host ran ahead in half of the steps */
 		row.high_ns = MIN(all.mean_ns, row.high_ns + row.high_ns / 2);
@@ -327,6 +359,7 @@ ow_status advice_remark(struct advice *a, enum severity severity, int64_t low_ns
 				  .by_mean = by_mean,
 				  .low_ns = MAX(low_ns, 0),
 				  .high_ns = high_ns,
+				  .subject = { .class = CLASS_COUNT },
 				  .confidence = MIN(report->most, CONFIDENCE_HIGH),
 				  .evidence = evidence.ptr ? evidence : STR("[]") };
 
@@ -398,6 +431,7 @@ ow_status advice_report_share(struct advice *a, enum phase_class class, const st
 				  .has_saving = true,
 				  .share_ns = a->share_ns[class],
 				  .share_class = class,
+				  .subject = subject_of(a, class, a->share_ns[class]),
 				  .high_ns = a->share_ns[class],
 				  .confidence = MIN(report->most, CONFIDENCE_MEDIUM) };
 

@@ -11,6 +11,7 @@
 
 #include "advise/rule.h"
 #include "advise/settings.h"
+#include "analyze/verdict/verdict.h"
 #include "base/buf.h"
 #include "replay/change.h"
 
@@ -53,6 +54,7 @@ struct advice_row {
 	struct cost cost;    /* for the replay of all findings; count 0 when there is none */
 	int64_t share_ns;    /* without a replay: a part of the step */
 	enum phase_class share_class; /* which part: findings about the same one are not added up */
+	struct verdict_subject subject;
 };
 
 struct advice {
@@ -89,7 +91,8 @@ void advice_close(struct advice *a);
 ow_status advice_table(struct advice *a, struct table *out, struct ow_error *err);
 
 /* A sentence or two on the first finding, for the verdict; empty where there are no steps. */
-void advice_headline(const struct advice *a, char *to, size_t size);
+void advice_headline(const struct advice *a, char *to, size_t size,
+		     struct verdict_subject *subject);
 /* Whether most of the step or the recording is not in the files, so findings are about the smaller part. */
 bool advice_covers_little(const struct advice *a);
 
@@ -152,7 +155,8 @@ struct report {
 	enum confidence most; /* the confidence is never above this */
 	bool maybe_once;      /* nothing shows that it happens in every step: a remark */
 	enum phase_class class
-		; /* its share stands for the cost without a replay; CLASS_COUNT: none */
+		;	  /* its share stands for the cost without a replay; CLASS_COUNT: none */
+	bool names_share; /* `what` names the share of the class, not the cost */
 };
 
 /* Replays without the cost and adds a row, if that saves something worth a remark (1 % of the step). The cost is copied. */

@@ -193,20 +193,23 @@ bool advice_covers_little(const struct advice *a)
 	return a->has_steps && a->share_ns[CLASS_IDLE] > a->step_ns / 2;
 }
 
-void advice_headline(const struct advice *a, char *to, size_t size)
+void advice_headline(const struct advice *a, char *to, size_t size, struct verdict_subject *subject)
 {
 	const struct advice_row *first = NULL;
 	char step[TIME_TEXT], high[TIME_TEXT], low[TIME_TEXT];
 	bool names_low, same;
 
 	*to = '\0';
+	*subject = (struct verdict_subject){ .class = CLASS_COUNT };
 	for (size_t i = 0; i < a->row_count && !first; i++)
 		first = is_finding(&a->rows[i]) ? &a->rows[i] : NULL;
-	if (!first && advice_replays(a) && a->has_steps && is_healthy(a))
-		snprintf(to, size, "Nothing worth changing above 3 %% of the %s of %s.",
-			 a->steady.known ? "step" : "recording", time_text(step, a->step_ns));
+	if (!first && a->has_steps && is_healthy(a))
+		snprintf(to, size, "Nothing worth changing above %g %% of the %s of %s.",
+			 100 * a->settings.medium, a->steady.known ? "step" : "recording",
+			 time_text(step, a->step_ns));
 	if (!first)
 		return;
+	*subject = first->subject;
 	if (!first->has_saving) {
 		snprintf(to, size, "%.*s (%s).", (int)MIN(first->what.len, 600), first->what.ptr,
 			 first->rule->name);

@@ -16,9 +16,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 				: STR("overlap communication with compute, send less (16-bit, "
 				      "accumulate "
 				      "gradients), or larger pieces"),
-		.falsified_by =
-			STR("run one rank alone: if its step takes as long, communication was "
-			    "hidden"),
+		.falsified_by = STR("run one rank alone: if it takes as long, communication was "
+				    "hidden"),
 		.most = CONFIDENCE_HIGH,
 		.class = CLASS_COMMUNICATION
 	};
@@ -45,6 +44,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	report.where = cost_where(a, &cost);
 	report.what = advice_text(a, "%s of a step are communication that compute does not hide",
 				  time_text(time, a->share_ns[CLASS_COMMUNICATION]));
+	report.names_share = true;
 	return advice_report(a, &cost, &report);
 }
 

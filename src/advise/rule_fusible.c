@@ -69,7 +69,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		.advice = a->framework == FRAMEWORK_TORCH
 				  ? STR("torch.compile fuses them; for the optimizer fused=True or "
 					"foreach=True")
-				  : STR("compile the step (XLA), or use operators that are fused "
+				  : STR("compile it (XLA), or use operators that are fused "
 					"already"),
 		.falsified_by = STR(
 			"compile this part: if the step takes as long, the kernels were hidden"),

@@ -1,6 +1,7 @@
 /*
  * rule_host_code.c: host code in a step that delays it: long pieces in which nothing is launched, such as Python code between
- * operators. The floor is none of it. Operators that compute on the host beside a device are the rule op_on_cpu.
+ * operators, or a long preparation of a kernel. The floor is none of it. Operators that compute on the host beside a device are the rule
+ * op_on_cpu.
  */
 #include "advise/advice.h"
 
@@ -27,8 +28,12 @@ static bool is_host_code(const struct advice *a, const struct lane *lane, uint32
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
 	struct report report = {
-		.advice = STR("move this code out of the step, into another thread, or into the "
-			      "framework; record with Python stacks to see its lines"),
+		.advice = a->framework == FRAMEWORK_UNKNOWN
+				  ? STR("move this code into another thread, or onto the device; "
+					"sampled stacks show its lines")
+				  : STR("move this code out of the step, into another thread, or "
+					"into the framework; record with Python stacks to see its "
+					"lines"),
 		.falsified_by =
 			STR("leave the code out for a run: if the step takes as long, it was "
 			    "hidden"),
@@ -60,10 +65,11 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 						  time_text(time, most));
 			return advice_report_part(a, &cost, most, &report);
 		}
-		report.what = advice_text(a, "%s of a step are host code %s",
+		report.what = advice_text(a, "%s of a step are host code%s",
 					  time_text(time, a->share_ns[CLASS_HOST]),
-					  g->has_device ? "while the device waits"
-							: "around the operators");
+					  g->has_device ? " while the device waits"
+					  : a->share_ns[CLASS_COMPUTE] > 0 ? " around the operators"
+									   : "");
 		return advice_report_share(a, CLASS_HOST, &report);
 	}
 	for (uint32_t l = 0; l < g->lane_count; l++) {
@@ -79,8 +85,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	}
 	report.where = cost_where(a, &cost);
 	report.what = advice_text(a,
-				  "host code takes %s per step of a thread, in which it "
-				  "launches nothing",
+				  "a thread runs host code for %s per step and launches nothing "
+				  "meanwhile",
 				  time_text(time, a->steps ? most / a->steps : 0));
 	return advice_report(a, &cost, &report);
 }

@@ -22,9 +22,8 @@ static struct str what_to_try(struct advice *a, struct str name)
 			"load the next batch in another thread and put it on the device ahead of "
 			"its step (prefetch two batches)");
 	default:
-		return STR(
-			"load the next batch while the current one is computed: other threads or "
-			"processes, and a queue of prepared batches");
+		return STR("read the next input while the current one is computed: other threads "
+			   "or processes, and a queue of prepared input");
 	}
 }
 
@@ -53,10 +52,10 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 					  time_text(time, a->share_ns[CLASS_INPUT]));
 		return advice_report_share(a, CLASS_INPUT, &report);
 	}
-	report.what = advice_text(a,
-				  "the step waits for input: %s per step are spent getting the "
-				  "next batch",
-				  time_text(time, cost_per_step(a, &cost, NULL)));
+	report.what = advice_text(a, "the step waits for input: %s per step are spent %s",
+				  time_text(time, cost_per_step(a, &cost, NULL)),
+				  a->framework == FRAMEWORK_UNKNOWN ? "reading it"
+								    : "getting the next batch");
 	return advice_report(a, &cost, &report);
 }
 

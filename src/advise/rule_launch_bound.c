@@ -156,10 +156,10 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 {
 	struct report report = {
 		.advice = a->framework == FRAMEWORK_TORCH
-				  ? STR("capture the step in a CUDA graph, or torch.compile(mode="
+				  ? STR("capture the work in a CUDA graph, or torch.compile(mode="
 					"'reduce-overhead'); a fused or foreach optimizer; larger "
 					"batches")
-				  : STR("compile or fuse the step into fewer kernels, launch it as "
+				  : STR("compile or fuse the work into fewer kernels, launch it as "
 					"a graph, "
 					"use larger batches"),
 		.falsified_by =
@@ -171,7 +171,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	const struct graph *g = &a->s.g;
 	struct cost cost = { .effect = EFFECT_LAUNCH };
 	char kernel_text[TIME_TEXT], host_text[TIME_TEXT];
-	int64_t kernel;
+	int64_t kernel, host;
 	double count;
 	bool graphs;
 
@@ -195,12 +195,21 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		return OW_OK;
 	OW_TRY(select_dispatch(a, &cost));
 	report.where = advice_text(a, "%.0f kernels per step", count);
-	report.what =
-		advice_text(a,
-			    "the device waits for launches: %.0f %skernels per step, half of "
-			    "them shorter than %s, while the host needs %s for each",
-			    count, kernel <= TINY_NS ? "tiny " : "", time_text(kernel_text, kernel),
-			    time_text(host_text, host_per_kernel(a, &cost, count)));
+	host = host_per_kernel(a, &cost, count);
+	time_text(host_text, host);
+	if (kernel <= host)
+		report.what = advice_text(a,
+					  "the device waits for launches: %.0f %skernels per step, "
+					  "half of them shorter than %s, while the host needs %s "
+					  "for each",
+					  count, kernel <= TINY_NS ? "tiny " : "",
+					  time_text(kernel_text, kernel), host_text);
+	else
+		report.what =
+			advice_text(a,
+				    "the device waits for launches: %.0f kernels per step, and "
+				    "the host needs %s for each while the device has no work",
+				    count, host_text);
 	return advice_report(a, &cost, &report);
 }
 

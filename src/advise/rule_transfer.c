@@ -26,6 +26,20 @@ static struct str what_to_try(const struct advice *a)
 	}
 }
 
+/* Without a replay the copies of each direction are a part of the step of their own. */
+static ow_status report_direction(struct advice *a, enum phase_class class, struct report *report)
+{
+	bool out = class == CLASS_DEVICE_TO_HOST;
+	char time[TIME_TEXT];
+
+	report->class = class;
+	report->where = out ? STR("copies to the host") : STR("copies to the device");
+	report->what = advice_text(a, "%s of a step copy data from %s, and nothing hides that",
+				   time_text(time, a->share_ns[class]),
+				   out ? "the device to host memory" : "host memory to the device");
+	return advice_report_share(a, class, report);
+}
+
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
 	enum phase_class most =
@@ -49,15 +63,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	if (!a->has_steps)
 		return advice_not_checked(a, "no steps with timed work");
 	if (!advice_replays(a)) {
-		bool out = most == CLASS_DEVICE_TO_HOST;
-
-		report.where = out ? STR("copies to the host") : STR("copies to the device");
-		report.what = advice_text(a,
-					  "%s of a step are transfers between the device and host "
-					  "memory that nothing hides, mostly %s",
-					  time_text(time, a->share_ns[most]),
-					  out ? "to the host" : "to the device");
-		return advice_report_share(a, most, &report);
+		OW_TRY(report_direction(a, CLASS_HOST_TO_DEVICE, &report));
+		return report_direction(a, CLASS_DEVICE_TO_HOST, &report);
 	}
 	for (uint32_t i = 0; i < g->node_count; i++)
 		if (is_copy(g, i))

@@ -114,7 +114,7 @@ static ow_status keep_headline(ow_profile *p, struct advice *a, struct ow_error 
 	fresh = mem_alloc(&p->mem, sizeof(*fresh));
 	if (!fresh)
 		return error_no_memory(err);
-	advice_headline(a, fresh->text, sizeof(fresh->text));
+	advice_headline(a, fresh->text, sizeof(fresh->text), &fresh->subject);
 	fresh->last = advice_covers_little(a);
 	if (!atomic_compare_exchange_strong(&p->headline, &none, fresh))
 		mem_free(&p->mem, fresh, sizeof(*fresh));
@@ -151,6 +151,7 @@ ow_status api_add_headline(ow_profile *p, struct table *verdict, struct ow_error
 {
 	const struct headline *headline;
 	struct str found, where;
+	struct buf rest;
 	char *text;
 
 	if (!verdict->row_count || p->m->event.count <= 1 || !is_one_job(p->m))
@@ -162,8 +163,16 @@ ow_status api_add_headline(ow_profile *p, struct table *verdict, struct ow_error
 		return OW_OK;
 	found = str_from(headline->text);
 	where = verdict->columns[0].texts[0];
-	text = arena_printf(&verdict->arena, "%.*s %.*s", STR_ARG(headline->last ? where : found),
-			    STR_ARG(headline->last ? found : where));
+	buf_init(&rest, &p->mem);
+	if (!headline->last)
+		verdict_after(where, headline->subject, &rest);
+	text = headline->last
+		       ? arena_printf(&verdict->arena, "%.*s %.*s", STR_ARG(where), STR_ARG(found))
+		       : arena_printf(&verdict->arena, "%.*s %.*s", STR_ARG(found),
+				      STR_ARG(buf_str(&rest)));
+	if (rest.failed)
+		text = NULL;
+	buf_release(&rest);
 	if (!text)
 		return error_no_memory(err);
 	table_set_text(verdict, 0, 0, str_from(text));

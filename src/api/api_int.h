@@ -7,6 +7,7 @@
 #include "advise/rule.h"
 #include "advise/settings.h"
 #include "analyze/view.h"
+#include "analyze/verdict/verdict.h"
 #include "api/sized.h"
 #include "base/guard.h"
 #include "base/paths.h"
@@ -37,6 +38,7 @@ struct ow_profile {
 struct headline {
 	char text[900];
 	bool last; /* most of the time is not recorded: that is said first */
+	struct verdict_subject subject;
 };
 
 /* advise.c: the verdict of the whole recording begins with the first finding of the advice. Forgotten when files are added. */

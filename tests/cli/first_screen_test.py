@@ -284,6 +284,33 @@ class FirstScreen(unittest.TestCase):
         self.assertIn("Over 99 % of ", said)
         self.assertIn("has nothing recorded", said)
 
+    def kineto_events(self, name, events):
+        rows = [{"ph": "X", "name": n, "cat": cat, "ts": ts, "dur": dur, "pid": pid, "tid": tid, "args": args}
+                for n, cat, ts, dur, pid, tid, args in events]
+        return self.write(name, json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU"}], "traceEvents": rows}))
+
+    def test_an_operator_that_launches_is_on_the_device(self):
+        """5 ms of preparation before a launch is host code; the operator need not be put on the device, where it is. One that launches nothing
+        should be."""
+        stream = {"device": 0, "stream": 7, "correlation": 1}
+        launch = ("cudaLaunchKernel", "cuda_runtime", 6000, 10, 1, 1, {"correlation": 1})
+        kernel = ("gemm", "kernel", 6020, 900, 0, 7, stream)
+        said = self.screen(self.kineto_events("on.json", [("aten::mm", "cpu_op", 1000, 5020, 1, 1, {}), launch, kernel]))
+        self.assertNotIn("op_on_cpu", said)
+        self.assertIn("host_code: saves up to", said)
+        said = self.screen(self.kineto_events("off.json", [("aten::sort", "cpu_op", 1000, 4900, 1, 1, {}),
+                                                   ("aten::mm", "cpu_op", 5990, 30, 1, 1, {}), launch, kernel]))
+        self.assertIn("op_on_cpu: saves up to", said)
+
+    def test_allocation_that_happens_once(self):
+        events = [("cudaMalloc", "cuda_runtime", 1000 + 500 * i, 400, 1, 1, {}) for i in range(3)]
+        for i in range(4):
+            events += [("aten::mm", "cpu_op", 3000 + 100 * i, 40, 1, 1, {}), ("cudaLaunchKernel", "cuda_runtime", 3010 + 100 * i, 10, 1, 1, {"correlation": i}),
+                       ("gemm", "kernel", 3030 + 100 * i, 95, 0, 7, {"device": 0, "stream": 7, "correlation": i})]
+        said = self.screen(self.kineto_events("once.json", events))
+        self.assertNotIn("in every step", said)
+        self.assertNotRegex(said[said.index("Verdict"):], r"\bsteps?\b")
+
     def onnxruntime(self, models):
         """A profile of runs: each model is a list of (node, type, us)."""
         events, now = [], 1000

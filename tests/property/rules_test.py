@@ -37,6 +37,7 @@ SAMPLE = ("kineto/hta-trace_diff_test.json.gz", "kineto/amd-mi300-resnet_act_che
           "nsys-sqlite/pipit-saxpy-mpi-cuda.sqlite", "tf1-timeline/ikh-gpu-timeline_03_merged_5_runs.json",
           "tf1-profile/resnet-dist2-profile_100", "tf2-trace/ampere-bert-cpu.trace.json.gz", "xplane/amd-jax08-gemm.xplane.pb",
           "stragglers/bytedance-ST-timeline.json.gz", "chrome-trace/cat-x_event_trace.json", "chrome-trace/ss-simple-object.json")
+TFPROF = ("accelerator_utilization", "operation", "expensive_operation")
 TRACES = ("kineto", "torch-legacy", "onnxruntime", "nsys-sqlite", "tf1-timeline", "tf1-profile", "tf2-trace", "xplane", "stragglers", "chrome-trace")
 
 
@@ -62,6 +63,17 @@ def column_sum(name, column, path):
 NUMBER = r"[\d.]+(?:ns|us|ms|s|h|min|B|kB|MB|GB|k|M|G|T)?"
 UNITS = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6, "min": 60e6, "h": 3600e6, "": 1, "B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9,
          "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+def union(spans):
+    """How long at least one of the spans lasts."""
+    total, covered = 0, None
+    for begin, end in sorted(spans):
+        if covered is None or begin > covered:
+            covered = begin
+        total += max(0, end - covered)
+        covered = max(covered, end)
+    return total
 
 
 def amount(text):
@@ -160,6 +172,50 @@ class Rules(unittest.TestCase):
         lines = [json.loads(line) for line in run("steps", path, "--ndjson").splitlines()]
         self.assertEqual([r["duration_ns"] for r in lines], [r["duration_ns"] for r in rows])
 
+    def check_sums(self, path, rows):
+        """The ops that compute are the compute of their step: exactly, where they run one after the other; of several devices in the mean.
+        And what the list of operations has on devices is the sum of these events."""
+        events = sql("SELECT ts, dur, self_dur, phase, track_kind, device, source_id, op_type, step FROM event WHERE dur IS NOT NULL AND op_id <> 0", path)
+        on_device = [e for e in events if e["track_kind"] in ("stream", "device", "copy")]
+        compute = [e for e in on_device if e["phase"] == "compute"] or [e for e in events if e["phase"] == "compute" and not on_device]
+        devices = {(e["source_id"], e["device"]) for e in compute}
+        begins = {r["number"]: r["start_ns"] for r in sql("SELECT number, start_ns FROM step WHERE NOT whole", path)}
+        if len({d[0] for d in devices}) == 1:
+            for row in rows:
+                if row["compute_ns"] is None:
+                    continue
+                begin, end = begins[row["step"]], begins[row["step"]] + row["duration_ns"]
+                sums = [union((max(begin, e["ts"]), min(end, e["ts"] + e["dur"])) for e in compute
+                              if (e["source_id"], e["device"]) == d and e["ts"] < end and e["ts"] + e["dur"] > begin) for d in devices]
+                self.assertAlmostEqual(row["compute_ns"], statistics.mean(sums), delta=1 + len(sums), msg=row["step"])
+        in_steps = [e for e in events if e["step"] is not None] or events
+        steps = len({e["step"] for e in in_steps})
+        sums = collections.Counter()
+        for event in in_steps:
+            if event["track_kind"] in ("stream", "device", "copy"):
+                sums[event["op_type"]] += event["self_dur"] if event["self_dur"] is not None else event["dur"]
+        for row in view("work", path):
+            if row["accelerator_ns"] and row["name"] in sums and len({e["source_id"] for e in in_steps}) == 1:
+                self.assertAlmostEqual(row["accelerator_ns"], sums[row["name"]] / steps, delta=2, msg=row["name"])
+
+    def check_advice(self, path, rows):
+        """Sentences about a recording without steps do not speak of steps; a part of the recording saves no more than itself."""
+        advice = json.loads(run("advise", "--json", path))
+        for row in advice["rows"]:
+            if not row["checked"] or row["rule"] in TFPROF:
+                continue
+            for key in ("what", "advice", "falsified_by"):
+                if not advice["steps_known"]:
+                    self.assertNotRegex(row[key] or "", r"\bsteps?\b", row["rule"])
+            if row["saving_high_ns"] is not None and row["basis"] != "mean":
+                self.assertLessEqual(row["saving_high_ns"], advice["step_ns"], row["rule"])
+        verdict = view("verdict", path)[0]["verdict"]
+        if rows and not verdict.startswith("Nothing"):
+            return
+        self.assertEqual(run(path).decode().count("Nothing worth changing"), verdict.count("Nothing worth changing"))
+        if not advice["steps_known"] and not rows:
+            self.assertNotRegex(verdict, r"\b(a|the|per|mean|every) steps?\b")
+
     def check_words(self, path, rows):
         text = run(path).decode()
         said = re.search(rf"^\d+ steps? of ({NUMBER})", text, re.M)
@@ -189,16 +245,18 @@ class Rules(unittest.TestCase):
 
     def check_shares(self, path):
         """Every list of the first screen names what its shares are of, and they are of that; lines have no more time than all operations."""
-        bases, base, title = {}, None, None
+        bases, base, title, last = {}, None, None, None
         for line in run(path).decode().splitlines():
             row = re.match(rf" {{2,}}({NUMBER}) +([\d.]+)%  ", line)
             if not line.startswith(" "):
                 found = re.search(rf", of ({NUMBER})(?=\W|$)", line)
                 title, base = line.split(",")[0], found and amount(found.group(1))
-                bases[title] = base
+                bases[title], last = base, None
             elif row and title not in ("Memory in use at the peak", "Float operations", "Parameters"):
                 self.assertIsNotNone(base, f"{title}: no base is named")
                 value, share = amount(row.group(1)), float(row.group(2)) / 100
+                self.assertLessEqual(value, last or value, f"{title}: the order")
+                last = value
                 self.assertAlmostEqual(value, share * base, delta=0.006 * value + 0.0006 * base + 0.006 * share * base, msg=line)
         apart = column_sum("work", "outlier_ns", path) / 1e3
         lines, work = bases.get("Lines of code that created them"), bases.get("Operations by time")
@@ -209,6 +267,8 @@ class Rules(unittest.TestCase):
         self.check_shares(path)
         rows = self.check_steps(path)
         self.check_devices(path, rows)
+        self.check_sums(path, rows)
+        self.check_advice(path, rows)
         self.check_numbers(path, rows)
         self.check_words(path, rows)
         return rows
@@ -248,9 +308,12 @@ class Rules(unittest.TestCase):
                         self.assertAlmostEqual(ops[name], work[name], delta=1000)
                     self.assertAlmostEqual(work["rare"], 1000 / len(steps), delta=1)
 
-    def same(self, rows, path):
+    def same(self, before, path):
+        """The same steps and the same first screen, but for the first line, which names the file."""
+        rows, screen = before
         keep = [k for k in rows[0] if k not in ("source", "start_ns")] if rows else []
         self.assertEqual([{k: r[k] for k in keep} for r in view("steps", path)], [{k: r[k] for k in keep} for r in rows])
+        self.assertEqual(run(path).decode().splitlines()[1:], screen)
 
     def test_form_of_the_file_does_not_matter(self):
         rng = random.Random(SEED + 1)
@@ -259,7 +322,7 @@ class Rules(unittest.TestCase):
             for i in range(max(ROUNDS // 4, 2)):
                 info, _ = job(rng)
                 path = write(folder / f"a{i}.json", info)
-                rows = view("steps", path)
+                rows = view("steps", path), run(path).decode().splitlines()[1:]
                 with self.subTest(round=i, seed=SEED):
                     rng.shuffle(info["traceEvents"])
                     self.same(rows, write(folder / f"shuffled{i}.json", info))

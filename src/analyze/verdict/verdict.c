@@ -5,7 +5,7 @@
  * user's code runs while nothing is recorded (from sampled stacks), and which rank the others wait for. Ranks that work together end
  * their steps together, so ranks are compared by their time without communication.
  */
-#include "analyze/verdict/verdict.h"
+#include "analyze/verdict/verdict_int.h"
 
 #include "analyze/samples/samples.h"
 #include "analyze/steps/phases.h"
@@ -23,128 +23,6 @@ static void add_name(struct buf *text, struct str name)
 
 	buf_add_str(text, shown);
 	buf_puts(text, shown.len < name.len ? "…" : "");
-}
-
-#define FEW 5 /* samples: too few for a conclusion */
-
-struct idle {
-	const struct model *m;
-	const struct phases *p;
-	struct sample_choice choice;
-	uint8_t *operators; /* per track: operators run there */
-	int64_t *weight;    /* per frame */
-	int64_t all;
-	uint32_t count;
-	/* Where the search is: samples and events are sorted by track and time, windows by input and time. */
-	uint32_t track, event, window;
-	int64_t covered_ns; /* up to here something was recorded on the track */
-};
-
-static void find_operators(struct idle *s)
-{
-	const struct model *m = s->m;
-
-	for (uint32_t i = 1; i < m->event.count; i++)
-		if (m->event.phase[i] == PHASE_COMPUTE || m->event.phase[i] == PHASE_LAUNCH)
-			s->operators[m->event.track[i].v] = 1;
-}
-
-static bool is_in_step(struct idle *s, source_id source, int64_t ts_ns)
-{
-	const struct phase_window *w = s->p->windows;
-	uint32_t count = s->p->window_count;
-
-	while (s->window < count &&
-	       (w[s->window].source.v != source.v || w[s->window].end_ns <= ts_ns))
-		s->window++;
-	return s->window < count && w[s->window].start_ns <= ts_ns &&
-	       w[s->window].use == STEP_STEADY;
-}
-
-static bool is_covered(struct idle *s, uint32_t track, int64_t ts_ns)
-{
-	const struct event_table *e = &s->m->event;
-
-	for (; s->event < e->count &&
-	       (e->track[s->event].v < track ||
-		(e->track[s->event].v == track && e->ts_ns[s->event] <= ts_ns));
-	     s->event++)
-		if (e->track[s->event].v == track && e->phase[s->event] != PHASE_UNKNOWN &&
-		    event_is_slice(s->m, s->event))
-			s->covered_ns = MAX(s->covered_ns, event_end(s->m, s->event));
-	return s->covered_ns > ts_ns;
-}
-
-static void count_idle_sample(struct idle *s, uint32_t row, const uint32_t *own)
-{
-	const struct sample_table *t = &s->m->sample;
-	uint32_t track = t->track[row].v;
-	int64_t *weight;
-
-	if (track != s->track) {
-		s->track = track;
-		s->window = 0;
-		s->covered_ns = INT64_MIN;
-	}
-	if (!s->operators[track] || t->ts_ns[row] == TIME_UNKNOWN ||
-	    !sample_counts(&s->choice, row) ||
-	    !is_in_step(s, s->m->track.source[track], t->ts_ns[row]) ||
-	    is_covered(s, track, t->ts_ns[row]))
-		return;
-	weight = &s->weight[own[t->stack[row].v]];
-	*weight = sum_add(*weight, t->weight[row]);
-	s->all = sum_add(s->all, t->weight[row]);
-	s->count++;
-}
-
-static void write_idle_part(const struct idle *s, struct buf *text)
-{
-	uint32_t top = 0;
-	char name[256];
-
-	for (uint32_t i = 1; i < s->m->frame.count; i++)
-		if (s->weight[i] > s->weight[top])
-			top = i;
-	if (!top || s->count < FEW || s->all <= 0)
-		return;
-	own_line_name(s->m, top, name, sizeof(name));
-	buf_printf(text, "; %.0f %% of that is in %s", samples_percent(s->weight[top], s->all),
-		   name);
-}
-
-static ow_status search_idle(struct idle *s, struct arena *scratch, struct buf *text,
-			     struct ow_error *err)
-{
-	const uint32_t *own = line_own_frames(s->m, scratch);
-
-	s->operators = ARENA_ARRAY(scratch, uint8_t, s->m->track.count);
-	s->weight = ARENA_ARRAY(scratch, int64_t, s->m->frame.count);
-	if (!own || !s->operators || !s->weight)
-		return error_no_memory(err);
-	find_operators(s);
-	for (uint32_t i = 1; i < s->m->sample.count; i++)
-		count_idle_sample(s, i, own);
-	write_idle_part(s, text);
-	return OW_OK;
-}
-
-/* Says what runs where nothing was recorded, from sampled stacks ("; 98 % of that is in train.py:38 main"), or how to find out. */
-static ow_status verdict_idle(struct model *m, const struct event_filter *filter,
-			      const struct phases *p, struct arena *scratch, struct buf *text,
-			      struct ow_error *err)
-{
-	struct view_options options;
-	struct idle s = { .m = m, .p = p, .event = 1, .covered_ns = INT64_MIN };
-
-	if (m->sample.count <= 1 && str_eq(model_str(m, m->source.format[1]), STR("live")))
-		buf_puts(text, ", and a recording with --stacks shows what runs there");
-	if (m->sample.count <= 1)
-		return OW_OK;
-	OW_TRY(model_require_stacks(m, err));
-	view_options_init(&options);
-	OW_TRY(samples_choose(m, &options, scratch, &s.choice, err));
-	s.choice.filter = *filter;
-	return search_idle(&s, scratch, text, err);
 }
 
 #define NOTICED 0.10 /* part of a step that the others wait for the slow one */
@@ -264,56 +142,10 @@ static ow_status verdict_ranks(const struct model *m, const struct phase_groups 
 	return OW_OK;
 }
 
-#define INPUT_MODERATE 5.0
-#define INPUT_HIGH 20.0
-#define COPY_MODERATE 5.0 /* output-bound; copies to the device likewise */
-#define COPY_HIGH 20.0
-#define LAUNCH_MODERATE 3.0
-#define LAUNCH_HIGH 15.0
-#define COMMUNICATION_MODERATE 3.0
-#define COMMUNICATION_HIGH 10.0 /* of communication that nothing hides */
-#define OTHER_MODERATE 3.0
-#define OTHER_HIGH 15.0
 #define COMPUTE_FIRST 50.0 /* what is known and larger comes before what was not recorded */
 #define COMPUTE_BOUND 66.0
 #define ALMOST_ALL 95.0
 #define FEW_STEPS 3
-
-static const struct limit {
-	double moderate, high;
-	const char *what;	/* "82 % of a step …" */
-	const char *short_what; /* "…; 8 % …" */
-	const char *alone;	/* in place of `what` where no device is in the profile */
-} limits[CLASS_COUNT] = {
-	[CLASS_INPUT] = { INPUT_MODERATE, INPUT_HIGH, "waits for input", "waits for input", NULL },
-	[CLASS_DEVICE_TO_HOST] = { COPY_MODERATE, COPY_HIGH, "copies results to the host",
-				   "copies to the host", NULL },
-	[CLASS_HOST_TO_DEVICE] = { COPY_MODERATE, COPY_HIGH, "copies data to the device",
-				   "copies to the device", NULL },
-	[CLASS_LAUNCH] = { LAUNCH_MODERATE, LAUNCH_HIGH, "launches work while the device waits",
-			   "launches", "launches work for a device" },
-	[CLASS_INITIALISATION] = { OTHER_MODERATE, OTHER_HIGH,
-				   "is one-off initialisation while the device waits",
-				   "is one-off initialisation", "is one-off initialisation" },
-	[CLASS_ALLOCATION] = { OTHER_MODERATE, OTHER_HIGH,
-			       "allocates and frees device memory while the device waits",
-			       "allocates and frees device memory",
-			       "allocates and frees device memory" },
-	[CLASS_COMMUNICATION] = { COMMUNICATION_MODERATE, COMMUNICATION_HIGH,
-				  "is communication that compute does not hide",
-				  "is exposed communication", NULL },
-	[CLASS_SYNCHRONISATION] = { OTHER_MODERATE, OTHER_HIGH,
-				    "waits to synchronise with an idle device", "synchronises",
-				    "waits in synchronisation" },
-	[CLASS_HOST] = { OTHER_MODERATE, OTHER_HIGH, "is host code while the device waits",
-			 "is host code", "is host code around the operators" },
-	[CLASS_RUN_QUEUE] = { OTHER_MODERATE, OTHER_HIGH,
-			      "waits for a processor that other threads have",
-			      "waits for processors", NULL },
-	[CLASS_IDLE] = { OTHER_MODERATE, OTHER_HIGH,
-			 "has nothing recorded, neither on the host nor on a device",
-			 "has nothing recorded", "has nothing recorded" },
-};
 
 /* ---- what takes the time of a class ---- */
 
@@ -638,7 +470,7 @@ static enum phase_class worst_class(const struct phase_group *g, bool high, enum
 	enum phase_class found = CLASS_COUNT;
 
 	for (unsigned c = CLASS_COMMUNICATION; c < CLASS_COUNT; c++) {
-		double limit = high ? limits[c].high : limits[c].moderate;
+		double limit = high ? verdict_limits[c].high : verdict_limits[c].moderate;
 
 		if (c == but || percent(g->sums.share[c], g->time_ns) < limit)
 			continue;
@@ -678,10 +510,21 @@ static void add_calls(const struct phase_group *g, struct buf *text)
 	};
 
 	for (size_t i = 0; i < ARRAY_COUNT(calls); i++)
-		if (percent(g->sums.total[calls[i].class], g->time_ns) >= OTHER_HIGH)
+		if (percent(g->sums.total[calls[i].class], g->time_ns) >= VERDICT_OTHER_HIGH)
 			buf_printf(text, ", %.0f %% %s",
 				   percent(g->sums.total[calls[i].class], g->time_ns),
 				   calls[i].what);
+}
+
+static const char *class_words(enum phase_class class, const struct phase_group *g)
+{
+	const struct verdict_limit *limit = &verdict_limits[class];
+
+	if (g->has_device || !limit->alone)
+		return limit->what;
+	if (class == CLASS_HOST && !g->sums.total[CLASS_COMPUTE]) /* around nothing */
+		return limit->short_what;
+	return limit->alone;
 }
 
 static ow_status from_phases(struct search *s, const struct phase_group *g, struct buf *text)
@@ -706,12 +549,9 @@ static ow_status from_phases(struct search *s, const struct phase_group *g, stru
 			add_calls(g, text);
 		OW_TRY(add_detail(s, text, CLASS_COMPUTE, g));
 	} else {
-		const struct limit *limit = &limits[problem];
-
 		second = worst_class(g, true, problem);
 		add_percent(text, share_of(g, problem));
-		buf_printf(text, " of %s %s", whole,
-			   limit->alone && !g->has_device ? limit->alone : limit->what);
+		buf_printf(text, " of %s %s", whole, class_words(problem, g));
 		OW_TRY(add_detail(s, text, problem, g));
 		if (second == CLASS_COUNT)
 			add_compute(g, computes, text);
@@ -719,7 +559,7 @@ static ow_status from_phases(struct search *s, const struct phase_group *g, stru
 	if (second != CLASS_COUNT) {
 		buf_puts(text, "; ");
 		add_percent(text, share_of(g, second));
-		buf_printf(text, " %s", limits[second].short_what);
+		buf_printf(text, " %s", verdict_limits[second].short_what);
 	}
 	buf_add_char(text, '.');
 	if (g->has_device)

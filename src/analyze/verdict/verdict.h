@@ -6,12 +6,23 @@
 #ifndef ANALYZE_VERDICT_H
 #define ANALYZE_VERDICT_H
 
+#include "analyze/steps/phases.h"
 #include "base/buf.h"
 #include "model/event_filter.h"
 
 /* Appends a sentence with its full stop. `metric` selects the samples that count; NULL: the default. */
 ow_status verdict_write(struct model *m, const struct event_filter *filter, const char *metric,
 			struct buf *text, struct ow_error *err);
+
+/* What a sentence is about. */
+struct verdict_subject {
+	enum phase_class class; /* CLASS_COUNT: none */
+	bool whole;  /* the time that it names is the part of a step that the class has */
+	bool hidden; /* it is all time of the class, also below others */
+};
+
+/* A verdict that follows a sentence about the subject: it does not repeat that. */
+void verdict_after(struct str verdict, struct verdict_subject subject, struct buf *text);
 
 /* Whether a running program was recorded. */
 bool verdict_is_live(const struct model *m);

@@ -5,7 +5,8 @@
  * up. The overview begins with it.
  *
  * Time that did not come from typical steps is set apart: a step in which an op takes more than OUTLIER times its median, an op that
- * ran in one or two of many steps, one-off initialisation. Rows are ordered by what is left, so one-off events lead no list.
+ * ran in one or two of many steps, one-off initialisation. Rows are ordered by what is left, so one-off events lead no list; where all
+ * of it together is a small part of the time, by all time, which the overview shows then.
  */
 #include "analyze/views/work.h"
 
@@ -46,6 +47,7 @@ struct work {
 	bool in_steps; /* something ran in a step: what did not is left out */
 	bool all;      /* nothing is left but what wraps or waits */
 	uint32_t steps;
+	int64_t rare_ns;    /* outliers and one-off runs of all kinds */
 	uint32_t parts;	    /* steps of ranks, to divide by */
 	struct kind *kinds; /* by string */
 	int64_t *once_ns;   /* by op: one-off initialisation; NULL = none */
@@ -201,17 +203,25 @@ static int64_t add_all(struct work *w)
 	return sum;
 }
 
+/* For rows that are shown with their outliers, as these are a small part of all time. */
+static int by_whole_time(const void *a, const void *b)
+{
+	const struct kind *x = a, *y = b;
+
+	if (time_of(x) != time_of(y))
+		return time_of(x) > time_of(y) ? -1 : 1;
+	if (x->runs != y->runs)
+		return x->runs > y->runs ? -1 : 1;
+	return (x->type.v > y->type.v) - (x->type.v < y->type.v);
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct kind *x = a, *y = b;
 
 	if (typical_of(x) != typical_of(y))
 		return typical_of(x) > typical_of(y) ? -1 : 1;
-	if (time_of(x) != time_of(y))
-		return time_of(x) > time_of(y) ? -1 : 1;
-	if (x->runs != y->runs)
-		return x->runs > y->runs ? -1 : 1;
-	return (x->type.v > y->type.v) - (x->type.v < y->type.v);
+	return by_whole_time(a, b);
 }
 
 static void add_columns(struct table *out)
@@ -386,10 +396,12 @@ static ow_status find_kinds(struct work *w, int64_t step, const struct event_fil
 		struct kind kind = w->kinds[i];
 
 		kind.type.v = i;
+		w->rare_ns = sum_add(w->rare_ns, kind.outlier_ns);
 		if (kind.ops)
 			w->kinds[(*used)++] = kind;
 	}
-	qsort(w->kinds, *used, sizeof(*w->kinds), by_time);
+	qsort(w->kinds, *used, sizeof(*w->kinds),
+	      (double)w->rare_ns >= WORK_OUTLIERS_APART * (double)*sum ? by_time : by_whole_time);
 	return OW_OK;
 }
 
@@ -417,17 +429,15 @@ ow_status work_top_find(struct model *m, const struct event_filter *filter, stru
 	struct work w = { .m = m, .rank = filter->rank, .step = filter->step };
 	bool part = filter->rank >= 0 || filter->run || filter_has_time(filter);
 	struct event_sums sums;
-	int64_t sum, rare = 0;
 	uint32_t used;
+	int64_t sum;
 
 	*out = (struct work_top){ 0 };
 	if (part)
 		OW_TRY(event_sums_make(m, filter, scratch, &sums, err));
 	OW_TRY(find_kinds(&w, filter->step ? m->step.number[filter->step] : -1, filter,
 			  part ? &sums : NULL, scratch, &used, &sum, err));
-	for (uint32_t i = 0; i < used; i++)
-		rare = sum_add(rare, w.kinds[i].outlier_ns);
-	out->apart = rare < sum && (double)rare >= WORK_OUTLIERS_APART * (double)sum;
+	out->apart = w.rare_ns < sum && (double)w.rare_ns >= WORK_OUTLIERS_APART * (double)sum;
 	if (used && sum > 0) {
 		const struct kind *k = &w.kinds[0];
 
@@ -435,7 +445,7 @@ ow_status work_top_find(struct model *m, const struct event_filter *filter, stru
 		out->op = k->top_op;
 		out->type_ns = out->apart ? typical_of(k) : time_of(k);
 		out->op_ns = k->top_ns - (out->apart ? k->top_outlier_ns : 0);
-		out->all_ns = out->apart ? sum - rare : sum;
+		out->all_ns = out->apart ? sum - w.rare_ns : sum;
 	}
 	return OW_OK;
 }

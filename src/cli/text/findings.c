@@ -161,7 +161,7 @@ static void print_after(const ow_result *r, uint32_t shown, const struct finding
 	double step = extra_number(r, "step_ns"), saved = saving_of_first(r, shown, style);
 	char now[WORDS_NUMBER], was[WORDS_NUMBER];
 
-	if (!(step > 0) || saved < 0)
+	if (!(step > 0) || saved < 0 || saved >= step) /* a job that does nothing is not the aim */
 		return;
 	fprintf(style->to, "%sWith %s the %s takes %s instead of %s.\n", style->brief ? "" : "\n",
 		shown == 1 ? "this change" : "these changes", span_name(r),
@@ -178,6 +178,8 @@ static void print_nothing(const ow_result *r, const struct findings_style *style
 			fprintf(style->to, "No rule found a problem.\n");
 		return;
 	}
+	if (style->brief && is_healthy(r)) /* the verdict above has said so */
+		return;
 	start_finding(style, 0);
 	fprintf(style->to, "%s%s %g %% of the %s of %s.\n", style->brief ? "" : "\n",
 		is_healthy(r) ? "Nothing worth changing above"
