@@ -102,7 +102,7 @@ class ClassTruth(unittest.TestCase):
         got = shares(file)
         self.assertGreater(got["allocation"], frees * 0.85)
         self.assertLess(got["launch"], 20000)
-        self.assertIn("allocates and frees device memory", run("verdict", path_of(file)))
+        self.assertRegex(run("verdict", path_of(file)), r"564 calls per step allocate or free device memory .*\bthe costliest call is hipFree")
 
     def test_sleeping_threads_do_not_work(self):
         """rodinia: poll (1.17 s) and pthread_cond_timedwait (0.5 s) are of three threads that only sleep; Fan2 is what takes the time."""
@@ -129,7 +129,7 @@ class ClassTruth(unittest.TestCase):
         row = next(r for r in answer["rows"] if r["rule"] == "host_code")
         self.assertNotIn("poll", row["where"])
         self.assertNotIn("poll", [e.get("op") for e in row["evidence"]])
-        number, unit = row["what"].split("takes ")[1].split()[:2]
+        number, unit = row["what"].split("host code for ")[1].split()[:2]
         self.assertEqual(unit, "ms")
         self.assertLess(float(number) * 1e6, answer["step_ns"] - waits)
         self.assertGreater(row["saving_high_ns"], 0.8 * float(number) * 1e6)
