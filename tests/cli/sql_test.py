@@ -427,7 +427,7 @@ class Prompt(unittest.TestCase):
                               input="sql SELECT count(*) AS n FROM step\nsql\nSELECT 1\n  + 1 AS two;\n.quit\nverdict\n")
         self.assertEqual(done.returncode, 0)
         self.assertIn("two", done.stdout)
-        self.assertIn("waits for input", done.stdout)
+        self.assertIn("wait for input", done.stdout)
 
 
 if __name__ == "__main__":
