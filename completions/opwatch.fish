@@ -1,6 +1,6 @@
 # fish completion of opwatch, and of tfprof, the name under which it takes the original's flags.
 
-set -l commands overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_steps memory_time advise path what-if diff baseline hang ranks info nsys-stats sql convert merge export ask push record attach daemon jobs top stacks capture ui report shell formats help
+set -l commands overview view op scope graph code lines functions metrics work opstats pipeline roofline steps phases verdict tracks devices sources notes memory heaps memory_peak memory_at memory_steps memory_time advise path what-if diff baseline hang ranks info nsys-stats sql convert merge export ask push record attach daemon jobs top stacks capture ui report shell formats help
 set -l columns bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
     occurrence tensor_value device op_types input_shapes
 set -l orders name bytes peak_bytes residual_bytes output_bytes micros accelerator_micros cpu_micros params float_ops \
@@ -30,6 +30,7 @@ complete -c opwatch -n $first -a sources -d 'the inputs: the format of each and 
 complete -c opwatch -n $first -a memory -d 'show memory over time, at its peak, and from step to step'
 complete -c opwatch -n $first -a heaps -d 'memory of each device and allocator: peak, held, left at the end'
 complete -c opwatch -n $first -a memory_peak -d 'memory in use at the peak, by op, scope, line and purpose'
+complete -c opwatch -n $first -a memory_at -d 'memory in use at a time, and the difference to an earlier time'
 complete -c opwatch -n $first -a memory_steps -d 'memory from step to step, and how much it grows'
 complete -c opwatch -n $first -a memory_time -d 'memory over time, cut into equal parts'
 complete -c opwatch -n $first -a notes -d 'what was lost, damaged or doubtful in the inputs'

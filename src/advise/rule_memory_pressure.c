@@ -128,7 +128,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	view_options_init(&options);
 	status = heaps_find(&h, a->m, &options, err);
 	if (status == OW_OK)
-		status = heaps_alive(&h, &alive);
+		status = heaps_alive(&h, NULL, &alive);
 	if (status == OW_OK)
 		status = look(a, &h, alive);
 	heaps_release(&h);

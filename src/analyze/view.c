@@ -97,6 +97,7 @@ static const struct {
 	{ &view_metrics, NO_SAMPLES },
 	{ &view_heaps, NO_MEMORY },
 	{ &view_memory_peak, NO_MEMORY },
+	{ &view_memory_at, NO_MEMORY },
 	{ &view_memory_steps, NO_MEMORY },
 	{ &view_memory_time, NO_MEMORY },
 	{ &view_devices, "the files name no device" },
@@ -112,6 +113,8 @@ const char *view_empty_reason(const struct view *view, const struct model *m,
 	bool part = options->step >= 0 || options->rank >= 0 ||
 		    options->time_from_ns != INT64_MIN || options->time_to_ns != INT64_MAX;
 
+	if (view == &view_memory_at && (m->heap.count > 1 || m->alloc.count > 1))
+		return "nothing was in use at that time; --time-range START:END chooses another";
 	if (part && view != &view_notes)
 		return "the chosen step, rank or time range has no such "
 		       "data";
@@ -177,16 +180,13 @@ static bool has_rank(const struct model *m, int32_t rank)
 	return false;
 }
 
-static ow_status read_time(const struct model *m, const struct view_options *o,
-			   struct event_filter *filter, struct ow_error *err)
+static ow_status read_time(const struct view_options *o, int64_t start, struct event_filter *filter,
+			   struct ow_error *err)
 {
-	int64_t start;
-
 	if (o->time_from_ns == INT64_MIN && o->time_to_ns == INT64_MAX)
 		return OW_OK;
 	if (o->time_from_ns >= o->time_to_ns)
 		return error_set(err, OW_E_USAGE, "the range of time ends before it starts");
-	start = model_trace_start(m);
 	if (start == TIME_UNKNOWN)
 		return error_set(err, OW_E_UNSUPPORTED,
 				 "the inputs have no events, so a range of time cannot be chosen");
@@ -199,8 +199,8 @@ static ow_status read_time(const struct model *m, const struct view_options *o,
 	return OW_OK;
 }
 
-ow_status view_filter(const struct model *m, const struct view_options *o,
-		      struct event_filter *filter, struct ow_error *err)
+ow_status view_filter_from(const struct model *m, const struct view_options *o, int64_t start,
+			   struct event_filter *filter, struct ow_error *err)
 {
 	*filter = EVENT_FILTER_ALL;
 	if (o->step >= 0) {
@@ -211,7 +211,13 @@ ow_status view_filter(const struct model *m, const struct view_options *o,
 	if (o->rank >= 0 && !has_rank(m, o->rank))
 		return rank_missing(m, o->rank, err);
 	filter->rank = MAX(o->rank, -1);
-	return read_time(m, o, filter, err);
+	return read_time(o, start, filter, err);
+}
+
+ow_status view_filter(const struct model *m, const struct view_options *o,
+		      struct event_filter *filter, struct ow_error *err)
+{
+	return view_filter_from(m, o, model_trace_start(m), filter, err);
 }
 
 ow_status view_sums(struct model *m, const struct view_options *o, struct arena *arena,

@@ -31,6 +31,9 @@ void view_options_drop(const struct view *view, const struct model *m,
 /* The step, rank and part of the time that the options ask for; fails when there is no such thing. */
 ow_status view_filter(const struct model *m, const struct view_options *options,
 		      struct event_filter *filter, struct ow_error *err);
+/* The same for views whose times do not count from the first event, but from `start` (TIME_UNKNOWN: there are no times). */
+ow_status view_filter_from(const struct model *m, const struct view_options *options, int64_t start,
+			   struct event_filter *filter, struct ow_error *err);
 
 /* What ops did in the part of the time or on the rank that the options ask for; NULL when they ask for
  * everything, or for a step only. */

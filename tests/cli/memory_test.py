@@ -34,6 +34,13 @@ def line_of(frames):
     return f"{mine[0]['filename']}:{mine[0]['line']}:{mine[0]['name']}" if mine else None
 
 
+def sum_lines(alive):
+    lines = collections.Counter()
+    for size, frames in alive.values():
+        lines[line_of(frames) or "(unknown)"] += size
+    return lines
+
+
 class MemoryTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -55,9 +62,7 @@ class MemoryTest(unittest.TestCase):
             self.assertEqual(row["peak_ns"], None if when is None else when - start)
             self.assertEqual(row["end_bytes"], end)
             self.assertEqual(row["reserved_peak_bytes"], reserved)
-            lines = collections.Counter()
-            for size, frames in alive.values():
-                lines[line_of(frames) or "(unknown)"] += size
+            lines = sum_lines(alive)
             told = {r["name"]: r["bytes"] for r in view("memory_peak", path)
                     if r["device"] == f"GPU {number}" and r["grouped_by"] == "line"}
             if set(lines) == {"(unknown)"}:  # a grouping of which nothing is known is left out
@@ -75,6 +80,31 @@ class MemoryTest(unittest.TestCase):
             snap = torch_snapshot.snapshot(events=400, devices=1 + seed % 2, seed=seed, forget=seed / 6, steps=3)
             with self.subTest(seed=seed):
                 self.check_snapshot(snap, self.write(snap))
+
+    def test_between_two_times(self):
+        """At any time and between any two, what is in use by line equals a replay in Python; a snapshot has no events to count from."""
+        for seed in range(4):
+            snap = torch_snapshot.snapshot(events=500, devices=1, seed=seed, forget=seed / 6)
+            times = [e["time_us"] for e in snap["device_traces"][0]]
+            path = self.write(snap)
+            for first, last in ((0, 0.4), (0.2, 0.5), (0.5, 0.999), (0.9, 0.95)):
+                from_us, to_us = times[int(first * len(times))], times[int(last * len(times))]
+                rows = view("memory_at", path, "--time-range", f"{from_us - times[0]}us:{to_us - times[0]}us")
+                want = [sum_lines(torch_snapshot.alive_at(snap, 0, t)) for t in (from_us, to_us)]
+                with self.subTest(seed=seed, first=first, last=last):
+                    lines = [r for r in rows if r["grouped_by"] == "line"]
+                    self.assertEqual({r["name"]: (r["start_bytes"], r["bytes"]) for r in lines},
+                                     {name: (want[0][name], want[1][name]) for name in want[0] | want[1]})
+                    self.assertTrue(all(r["change_bytes"] == r["bytes"] - r["start_bytes"] for r in rows))
+                    changes = [abs(r["change_bytes"]) for r in lines if r["name"] != "(unknown)"]
+                    self.assertEqual(changes, sorted(changes, reverse=True))
+            end = {r["name"]: r["bytes"] for r in view("memory_at", path) if r["grouped_by"] == "line"}
+            left = sum_lines(torch_snapshot.alive_at(snap, 0, times[-1]))
+            self.assertEqual({name: size for name, size in end.items() if size}, dict(left))
+
+    def test_nothing_in_use(self):
+        answer = opwatch("memory_at", ROOT / "samples/resnet.profile").stdout.decode()
+        self.assertIn("nothing was in use at that time", answer)
 
     def test_steps(self):
         snap = torch_snapshot.snapshot(events=1200, devices=1, seed=9, forget=0, steps=4)
@@ -110,7 +140,7 @@ class MemoryTest(unittest.TestCase):
         path = self.write(torch_snapshot.snapshot(seed=4))
         saved = self.folder / "m.opw"
         opwatch("convert", path, "--to", "opw", "--out", saved)
-        for name in ("heaps", "memory_peak", "memory_steps", "memory_time"):
+        for name in ("heaps", "memory_peak", "memory_at", "memory_steps", "memory_time"):
             self.assertEqual(view(name, saved), view(name, path), name)
 
     def test_redaction_hides_lines(self):

@@ -21,7 +21,7 @@ LEAVES_LITTLE = {
 LOOKS = {"order_by": "name", "select": ["bytes"], "full_names": True, "peak": "1T:1T", "metric": "cpu", "style": ("total", "lines"),
          "account_displayed_op_only": True, "all_metrics": True}
 # How much of the memory is used does not depend on a start before the peak, and a sentence is one row.
-MAY_STAY = {("heaps", "time_from_ns"), ("memory_peak", "time_from_ns"), ("memory_peak", "step"), ("verdict", "limit"),
+MAY_STAY = {("heaps", "time_from_ns"), ("memory_peak", "time_from_ns"), ("memory_peak", "step"), ("memory_at", "time_from_ns"), ("memory_at", "step"), ("verdict", "limit"),
             ("verdict", "rank"), ("verdict", "time_from_ns")}
 
 

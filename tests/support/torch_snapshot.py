@@ -92,11 +92,10 @@ def snapshot(events=2000, devices=2, seed=1, forget=0.3, steps=5):
             "external_annotations": annotations}
 
 
-def use_of(snap, number):
-    """(peak, time of the peak in ns, alive at it: {address: (size, frames)}, in use at the end, most reserved)."""
-    trace = snap["device_traces"][number] if number < len(snap["device_traces"]) else []
+def alive_before(snap, number):
+    """What was in use before the first event of a device: {address: (size, frames)}."""
     seen, start = set(), {}
-    for e in trace:
+    for e in events_of(snap, number):
         if e["action"] in ("alloc", "free_completed") and e["addr"] not in seen:
             seen.add(e["addr"])
             if e["action"] == "free_completed":
@@ -105,6 +104,29 @@ def use_of(snap, number):
         for b in s["blocks"]:
             if s["device"] == number and b["state"].startswith("active") and b["address"] not in seen:
                 start[b["address"]] = (b["size"], b["frames"])
+    return start
+
+
+def events_of(snap, number):
+    return snap["device_traces"][number] if number < len(snap["device_traces"]) else []
+
+
+def alive_at(snap, number, time_us):
+    """What was in use after all events up to a time: {address: (size, frames)}."""
+    live = alive_before(snap, number)
+    for e in events_of(snap, number):
+        if e["time_us"] > time_us:
+            break
+        if e["action"] == "alloc":
+            live[e["addr"]] = (e["size"], e["frames"])
+        elif e["action"] == "free_completed":
+            del live[e["addr"]]
+    return live
+
+
+def use_of(snap, number):
+    """(peak, time of the peak in ns, alive at it: {address: (size, frames)}, in use at the end, most reserved)."""
+    trace, start = events_of(snap, number), alive_before(snap, number)
     changes = {"segment_alloc": 1, "segment_free": -1, "segment_map": 1, "segment_unmap": -1}
     held = sum(s["total_size"] for s in snap["segments"] if s["device"] == number)
     held -= sum(changes.get(e["action"], 0) * e["size"] for e in trace)

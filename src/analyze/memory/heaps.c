@@ -464,19 +464,11 @@ static int by_peak(const void *a, const void *b, void *arg)
 
 static ow_status order_heaps(struct heaps *h)
 {
-	int64_t start = model_trace_start(h->m);
-
 	h->order = ARENA_ARRAY(&h->arena, uint32_t, h->count);
 	if (!h->order)
 		return error_no_memory(h->err);
-	for (uint32_t i = 1; i < h->count; i++) {
-		int64_t first = h->items[i].first_ns;
-
+	for (uint32_t i = 1; i < h->count; i++)
 		h->order[i - 1] = i;
-		if (first != TIME_UNKNOWN && (start == TIME_UNKNOWN || first < start))
-			start = first;
-	}
-	h->origin_ns = start == TIME_UNKNOWN ? 0 : start;
 	if (h->count > 2)
 		qsort_r(h->order, h->count - 1, sizeof(*h->order), by_peak, h);
 	return OW_OK;
@@ -491,14 +483,27 @@ static ow_status find_all(struct heaps *h)
 	h->items = items;
 	h->items[0] = (struct heap){ 0 };
 	h->count = 1;
-	list_of_table(h->m, &h->lists[0]);
-	OW_TRY(heaps_from_allocs(h, &h->lists[1]));
 	for (uint32_t i = 0; i < HEAP_LISTS; i++)
 		OW_TRY(read_list(h, i));
 	for (uint32_t i = 1; i < h->count; i++)
 		finish_heap(&h->items[i]);
 	OW_TRY(heaps_find_spans(h));
 	return order_heaps(h);
+}
+
+/* Times count from the first event or change; a memory snapshot has no events. TIME_UNKNOWN when nothing has a time. */
+static int64_t find_origin(const struct heaps *h)
+{
+	int64_t start = model_trace_start(h->m);
+
+	for (uint32_t i = 0; i < HEAP_LISTS; i++)
+		for (uint32_t row = h->lists[i].first; row < h->lists[i].count; row++) {
+			int64_t ts = h->lists[i].ts_ns[row];
+
+			if (ts != TIME_UNKNOWN && (start == TIME_UNKNOWN || ts < start))
+				start = ts;
+		}
+	return start;
 }
 
 /* A step is a part of the time: from its first to its last marker, or as long as its events took. */
@@ -524,10 +529,16 @@ static void choose_step(struct heaps *h, step_id step)
 ow_status heaps_find(struct heaps *h, struct model *m, const struct view_options *options,
 		     struct ow_error *err)
 {
+	int64_t start;
+
 	*h = (struct heaps){ .m = m, .err = err };
 	arena_init(&h->arena, m->mem);
 	map_init(&h->map, m->mem);
-	OW_TRY(view_filter(m, options, &h->filter, err));
+	list_of_table(h->m, &h->lists[0]);
+	OW_TRY(heaps_from_allocs(h, &h->lists[1]));
+	start = find_origin(h);
+	h->origin_ns = start == TIME_UNKNOWN ? 0 : start;
+	OW_TRY(view_filter_from(m, options, start, &h->filter, err));
 	if (h->filter.step)
 		choose_step(h, (step_id){ h->filter.step });
 	return find_all(h);

@@ -137,9 +137,10 @@ void heap_columns(struct table *out);
 uint32_t heap_row(const struct heaps *h, const struct heap *heap, struct table *out);
 void heap_set_known(struct table *out, uint32_t row, uint32_t column, int64_t value, bool known);
 
-/* ---- view_memory_peak.c: what was in use at the peak of a heap, in groups ---- */
+/* ---- alive.c: what was in use, in groups ---- */
 
 enum heap_grouping { GROUP_OP, GROUP_SCOPE, GROUP_LINE, GROUP_PURPOSE, GROUP_COUNT };
+const char *heap_grouping_name(enum heap_grouping by);
 
 struct heap_group {
 	enum heap_grouping by;
@@ -155,7 +156,7 @@ struct heap_alive {
 	uint64_t blocks;
 };
 
-/* For every heap (index = heap); in the arena of h. */
-ow_status heaps_alive(struct heaps *h, struct heap_alive **alive);
+/* For every heap (index = heap), after the change rows[heap], at its peak if rows is NULL; in the arena of h. */
+ow_status heaps_alive(struct heaps *h, const uint32_t *rows, struct heap_alive **alive);
 
 #endif

@@ -179,7 +179,7 @@ static ow_status run_chart(struct chart *c, struct table *out)
 	if (!find_width(c))
 		return OW_OK;
 	OW_TRY(measure(c));
-	OW_TRY(heaps_alive(&c->h, &alive));
+	OW_TRY(heaps_alive(&c->h, NULL, &alive));
 	for (uint32_t i = 0; i < c->count; i++)
 		OW_TRY(list_heap(c, i, &alive[c->h.order[i]], out));
 	return OW_OK;

@@ -108,7 +108,7 @@ ow_status verdict_memory(struct model *m, const struct event_filter *filter, str
 		options.step = m->step.number[filter->step];
 	status = heaps_find(&h, m, &options, err);
 	if (status == OW_OK)
-		status = heaps_alive(&h, &alive);
+		status = heaps_alive(&h, NULL, &alive);
 	if (status == OW_OK && h.count > 1 && h.items[h.order[0]].peak > 0) {
 		write_heap(&h, &h.items[h.order[0]], &alive[h.order[0]], text);
 		*written = true;
