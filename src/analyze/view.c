@@ -217,7 +217,10 @@ ow_status view_filter_from(const struct model *m, const struct view_options *o, 
 ow_status view_filter(const struct model *m, const struct view_options *o,
 		      struct event_filter *filter, struct ow_error *err)
 {
-	return view_filter_from(m, o, model_trace_start(m), filter, err);
+	/* Only a range of time needs the events: the file below the model may not have them checked yet. */
+	bool ranged = o->time_from_ns != INT64_MIN || o->time_to_ns != INT64_MAX;
+
+	return view_filter_from(m, o, ranged ? model_trace_start(m) : TIME_UNKNOWN, filter, err);
 }
 
 ow_status view_sums(struct model *m, const struct view_options *o, struct arena *arena,

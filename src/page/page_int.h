@@ -31,6 +31,7 @@ struct page_facts {
 	bool has_memory;       /* the view heaps has rows */
 	bool grows;	       /* all files are recordings of programs, which may still run */
 	int64_t view_start_ns; /* where views begin to count on the axis of the timeline */
+	uint64_t parts;	       /* bit i: view i can be asked for a part of the time */
 };
 
 /* A page of its own for a recording that this one names; minute.c. */

@@ -9,6 +9,9 @@
 #include "base/json_escape.h"
 #include "opwatch/sql.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #define SECONDS_MOST 60
 #define ANSWER_MOST ((size_t)48 << 20)
 #define MEMORY_MOST ((uint64_t)4 << 30)
@@ -68,8 +71,32 @@ static void answer_status(struct server_reply *reply, ow_status status, const st
 		page_fail(reply, status == OW_E_UNSUPPORTED ? status : OW_E_USAGE, err);
 }
 
+/* The answer as a Parquet file: DuckDB writes to a path, so it goes through a folder that only this user can enter. */
+static ow_status write_parquet(ow_sql *sql, const char *text, struct server_reply *reply,
+			       struct ow_error *err)
+{
+	const char *parent = getenv("TMPDIR");
+	char folder[512], path[sizeof(folder) + 16];
+	ow_status status;
+
+	if (!parent || !*parent || strlen(parent) > sizeof(folder) - 64)
+		parent = "/tmp";
+	(void)snprintf(folder, sizeof(folder), "%s/opwatch-sql-XXXXXX", parent);
+	if (!mkdtemp(folder))
+		return error_errno(err, errno, "%s", folder);
+	(void)snprintf(path, sizeof(path), "%s/answer.parquet", folder);
+	status = ow_sql_write_parquet(sql, text, path, err);
+	if (status == OW_OK && !page_send_file(reply, path))
+		status = error_errno(err, errno, "%s", path);
+	(void)unlink(path);
+	(void)rmdir(folder);
+	return status;
+}
+
+/* ?format=csv or parquet saves the answer; JSON is for the page. */
 PAGE_HANDLER(sql)
 {
+	const char *format = server_param(request, "format");
 	struct ow_ui *u = ui;
 	struct limits limits = limits_of(u, &reply->body);
 	struct ow_sql_options options;
@@ -92,8 +119,14 @@ PAGE_HANDLER(sql)
 	options.keep_going_arg = &limits;
 	status = text ? ow_sql_open(runs, make_runs(u, runs), &options, &sql, &err)
 		      : error_no_memory(&err);
-	if (status == OW_OK)
+	if (status == OW_OK && format && strcmp(format, "parquet") == 0) {
+		status = write_parquet(sql, text, reply, &err);
+	} else if (status == OW_OK && format && strcmp(format, "csv") == 0) {
+		reply->type = "text/csv; charset=utf-8";
+		status = ow_sql_write(sql, text, "csv", &write, write_limited, &limits, &err);
+	} else if (status == OW_OK) {
 		status = ow_sql_write(sql, text, "json", &write, write_limited, &limits, &err);
+	}
 	answer_status(reply, status, &limits, &err);
 	ow_sql_close(sql);
 	arena_release(&arena);

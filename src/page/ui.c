@@ -5,6 +5,7 @@
  */
 #include "page/page_int.h"
 
+#include "analyze/view.h"
 #include "base/clock.h"
 #include "base/json_escape.h"
 #include "model/event_filter.h"
@@ -113,6 +114,36 @@ static void add_empty(const struct ow_ui *u, struct buf *to)
 	buf_puts(to, "]");
 }
 
+/* The views that can be asked for a part of the time, with these files. */
+static void add_parts(const struct ow_ui *u, struct buf *to)
+{
+	const char *comma = "";
+
+	buf_puts(to, ", \"parts\": [");
+	for (size_t i = 0; i < view_count && i < 64; i++)
+		if (u->facts.parts >> i & 1) {
+			buf_printf(to, "%s\"%s\"", comma, views[i]->name);
+			comma = ", ";
+		}
+	buf_puts(to, "]");
+}
+
+static uint64_t find_parts(const struct model *m)
+{
+	uint64_t parts = 0;
+
+	for (size_t i = 0; i < view_count && i < 64; i++) {
+		struct view_options options;
+
+		view_options_init(&options);
+		options.time_from_ns = 1;
+		view_options_drop(views[i], m, &options);
+		if (options.time_from_ns == 1)
+			parts |= UINT64_C(1) << i;
+	}
+	return parts;
+}
+
 PAGE_HANDLER(state)
 {
 	struct ow_ui *u = ui;
@@ -147,6 +178,7 @@ PAGE_HANDLER(state)
 			   (long long)wrap_sub(tiles_end(u->tiles), u->zero_ns),
 			   (long long)u->facts.view_start_ns);
 		add_empty(u, to);
+		add_parts(u, to);
 	}
 	buf_puts(to, "}\n");
 }
@@ -260,6 +292,7 @@ ow_status page_arrange(struct ow_ui *ui, ow_profile *profile, struct tiles **out
 		return status;
 	facts->grows = is_recording(profile->m);
 	facts->damaged = ow_profile_damaged(profile);
+	facts->parts = find_parts(profile->m);
 	start = model_trace_start(profile->m);
 	status = tiles_new(profile->m, &ui->mem, &tiles, err);
 	if (status == OW_OK)

@@ -68,6 +68,11 @@ ANSWERS = [
      [["aten::mm", "gemm", 3, 1.6, 1600 / 3, 160 / 1.765], ["cudaMemcpyAsync", COPY, 3, .15, 50, 15 / 1.765], ["aten::mm", "tiny", 3, .015, 5, 1.5 / 1.765]]),
     ("compare_scopes", "ab", ["-n", "2"], "scope before_ms after_ms more_ms ratio", [["gemm", 1.6 / 3, 1.9 / 3, .1, 1.9 / 1.6], [COPY, .05, .05, 0, 1]]),
     ("queueing", "a", [], "stream device launches most_waiting mean_waiting mean_delay_us", [["stream 7", "GPU 0", 9, 2, 4 / 3, 2530 / 9]]),
+    ("op_steps", "a", ["--type", "gemm"], "op_type step runs self_ms", [["gemm", 1, 1, .4], ["gemm", 2, 1, .4], ["gemm", 3, 1, .8]]),
+    ("durations", "a", ["--type", "gemm"], "from_us to_us runs total_ms",
+     [[2 ** (74 / 4) / 1e3, 2 ** (75 / 4) / 1e3, 2, .8], [2 ** (78 / 4) / 1e3, 2 ** (79 / 4) / 1e3, 1, .8]]),
+    ("step_slices", "a", ["--step", "3", "--limit", "3"], "step track depth name phase at_us dur_us",
+     [[3, "stream 7", 0, "gemm", "compute", 300, 800], [3, "main", 0, "ProfilerStep#3", None, 0, 1500], [3, "main", 1, "aten::mm", "host", 100, 200]]),
     ("python_lines", "a", [], "name calls self_ms total_ms longest_ms", [["train.py(10): step", 3, 3.1, 3.1, 1.3]]),
     ("ops_by_line", "a", [], "file line function ops total_ms accelerator_ms cpu_ms", [["train.py", 10, "step", 7, 2.695, 1.765, .93]]),
 ]

@@ -324,6 +324,25 @@ class Questions(unittest.TestCase):
             if text:
                 self.assertEqual(status, 400, text)
                 self.assertNotIn(b"root:", body)
+            for kind in ("csv", "parquet"):
+                status, body = self.server.ask("/api/sql?format=" + kind, text.encode())
+                self.assertTrue(status == 400 or not text, (kind, text, status))
+                self.assertNotIn(b"root:", body)
+
+    def test_answers_as_files(self):
+        text = "SELECT name, dur FROM event ORDER BY id LIMIT 3"
+        status, body = self.server.ask("/api/sql?format=csv", text.encode())
+        self.assertEqual((status, body), (200, subprocess.run([BIN, "sql", SAMPLE, text, "--csv"], capture_output=True).stdout))
+        status, body = self.server.ask("/api/sql?format=parquet", text.encode())
+        self.assertEqual((status, body[:4], body[-4:]), (200, b"PAR1", b"PAR1"))
+
+    def test_parts_of_the_time(self):
+        """The views that the page may ask for a part of the time are those whose commands take --time-range."""
+        parts = self.server.get("/api/state")["parts"]
+        self.assertIn("work", parts)
+        for view in ("work", "lines", "memory_at", "notes", "sources"):
+            taken = subprocess.run([BIN, view, SAMPLE, "--time-range", "0ms:300ms"], capture_output=True).returncode == 0
+            self.assertEqual(view in parts, taken, view)
 
     def test_the_server_ends_while_a_query_runs(self):
         server = Server(SAMPLE)

@@ -25,8 +25,13 @@ export function readAddress() {
   address.value = parse(location.hash);
 }
 
+/** What stays when another page is opened: the part of the time that all pages show. */
+const KEPT = "range";
+
 /** Goes to another state. `replace` keeps the entry of the history: for states on the way, as while panning. */
 export function go(to: Address, replace = false) {
+  const kept = address.value.params[KEPT];
+  if (to.page !== address.value.page && kept && !(KEPT in to.params)) to = { page: to.page, params: { ...to.params, [KEPT]: kept } };
   const hash = format(to);
   if (hash === format(address.value) && location.hash) return;
   if (replace) history.replaceState(null, "", hash);
@@ -39,6 +44,14 @@ export function change(params: Record<string, string>, replace = false) {
   const all = { ...address.value.params, ...params };
   for (const key of Object.keys(all)) if (all[key] === "") delete all[key];
   go({ page: address.value.page, params: all }, replace);
+}
+
+/** Links of the page are states, too: they keep what `go` keeps. */
+export function followLinks(e: MouseEvent) {
+  const link = (e.target as Element | null)?.closest?.("a[href^='#/']");
+  if (!link || e.button !== 0 || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return;
+  e.preventDefault();
+  go(parse(link.getAttribute("href") ?? ""));
 }
 
 export const param = (key: string) => address.value.params[key] ?? "";

@@ -116,6 +116,8 @@ export interface State {
   redacted?: boolean;
   /** Pages without data, as far as that is known without a look at them. */
   empty?: string[];
+  /** Views that can be asked for a part of the time. */
+  parts?: string[];
   start_ns?: string;
   span_ns?: number;
   view_start_ns?: number;

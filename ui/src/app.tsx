@@ -3,10 +3,10 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { signal } from "@preact/signals";
-import { ApiError, getJson, inReport, post, takeToken, type State } from "./api";
-import { address, readAddress } from "./address";
+import { ApiError, getJson, inReport, post, takeToken, type State, type Table as TableData } from "./api";
+import { address, change, followLinks, readAddress } from "./address";
 import * as format from "./format";
-import { download, epoch, forget } from "./load";
+import { download, epoch, forget, partOf, rangeOf, timedViews, useAnswer } from "./load";
 import { baseFiles, emptyPages, files, say, toast, viewStart, zero } from "./parts/panel";
 import { Palette } from "./parts/palette";
 import { PAGES, pageOf, type Page } from "./pages";
@@ -29,6 +29,7 @@ function take(now: State) {
   baseFiles.value = now.base ?? [];
   zero.value = Number(now.start_ns ?? 0);
   viewStart.value = now.view_start_ns ?? 0;
+  timedViews.value = now.parts ?? [];
   failure.value = null;
   if (old && old.epoch !== now.epoch) {
     forget();
@@ -116,6 +117,7 @@ function Frame(p: { state: State }) {
         {s.damaged && <a class="chip warn" href="#/files">parts are damaged or missing</a>}
         {inReport() && <span class="chip">report</span>}
         {s.job && <span class={"chip" + (s.frozen ? "" : " live")}>{s.frozen ? "frozen" : "live"}</span>}
+        <PartChip />
         <span class="spacer" />
         {(s.job || (s.epoch ?? 0) > 0) && <button type="button" aria-pressed={s.frozen === true} class={s.frozen ? "on" : ""} title="stop or go on with reading what is new" onClick={() => void post("/api/freeze", s.frozen ? "0" : "1").catch((e: Error) => say(e.message))}>{s.frozen ? "go on" : "freeze"}</button>}
         {s.job && <button type="button" title="save the recording that is shown as a file" onClick={() => void keep(s.job ?? "job")}>keep this</button>}
@@ -125,6 +127,22 @@ function Frame(p: { state: State }) {
         <page.Component key={page.name === "timeline" || page.name === "sql" ? page.name : page.name + (s.epoch ?? 0)} />
       </main>
     </div>
+  );
+}
+
+/** The part of the time that was chosen on Start; all pages show it. */
+function PartChip() {
+  const range = rangeOf();
+  const answer = useAnswer<TableData>(range && !inReport() ? "/api/view" : null, { name: "steps" });
+  if (!range || inReport()) return null;
+  const inside = (answer.value?.rows ?? []).filter((row) => Number(row.start_ns) >= range[0] && Number(row.start_ns) + Number(row.duration_ns) <= range[1]).map((row) => Number(row.step));
+  const [first, last] = [Math.min(...inside), Math.max(...inside)];
+  return (
+    <span class="chip part">
+      {inside.length > 0 && (first === last ? `step ${first} · ` : `steps ${first} to ${last} · `)}
+      {partOf(range)}
+      <button type="button" aria-label="show the whole recording again" title="show the whole recording again" onClick={() => change({ range: "" })}>×</button>
+    </span>
   );
 }
 
@@ -171,6 +189,7 @@ if (embedded) window.opwatchReport = JSON.parse(embedded.textContent ?? "{}") as
 else takeToken();
 readAddress();
 window.addEventListener("popstate", readAddress);
+document.addEventListener("click", followLinks);
 window.addEventListener("hashchange", () => {
   if (/^#t=/.test(location.hash)) {
     takeToken(); // the address was pasted into this tab once more

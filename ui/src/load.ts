@@ -2,11 +2,34 @@
 // bound in bytes; they do not change, because a profile that is open does not; when a recording that grows was read again, all are dropped.
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { getJson, getText, withParams, type Params } from "./api";
+import { param } from "./address";
+import { getJson, getText, inReport, post, withParams, type Params } from "./api";
+import * as format from "./format";
 
 export interface Loaded<T> {
   value?: T;
   error?: string;
+}
+
+/** Views that can be asked for a part of the time, with these files. */
+export const timedViews = signal<string[]>([]);
+/** These show all of the time even so: where one chooses a part, and the facts that pages begin with. */
+const WHOLE = ["steps", "metrics", "heaps", "memory_time", "memory_at", "memory_steps", "verdict"];
+
+/** The part of the time in the address, in the times of views: [from, to]. */
+export function rangeOf(): [number, number] | null {
+  const match = /^(-?\d+)-(-?\d+)$/.exec(param("range"));
+  return match && Number(match[1]) < Number(match[2]) ? [Number(match[1]), Number(match[2])] : null;
+}
+
+export const partOf = (range: [number, number]) => `${format.time(range[0])} … ${format.time(range[1])}`;
+
+/** The parameters of a view, with the part of the time that is shown. */
+export function ranged(params: Params): Params {
+  const range = rangeOf();
+  const name = String(params.name ?? "");
+  if (!range || inReport() || params.base || "step" in params || "time_from" in params || WHOLE.includes(name) || !timedViews.value.includes(name)) return params;
+  return { ...params, time_from: range[0], time_to: range[1] };
 }
 
 /** Changes when the server has read the files again. */
@@ -34,8 +57,7 @@ function bound() {
   }
 }
 
-function fetchKept<T>(path: string, params: Params, text: boolean): Promise<T> {
-  const key = withParams(path, params);
+function fetchKept<T>(key: string, ask: (measure: (size: number) => void) => Promise<unknown>): Promise<T> {
   const old = kept.get(key);
   if (old) {
     kept.delete(key);
@@ -47,7 +69,7 @@ function fetchKept<T>(path: string, params: Params, text: boolean): Promise<T> {
     entry.bytes = size;
     bound();
   };
-  entry.promise = text ? getText(path, params, measure) : getJson(path, params, undefined, measure);
+  entry.promise = ask(measure);
   kept.set(key, entry);
   entry.promise.catch(() => kept.get(key) === entry && kept.delete(key));
   return entry.promise as Promise<T>;
@@ -55,22 +77,37 @@ function fetchKept<T>(path: string, params: Params, text: boolean): Promise<T> {
 
 /** A recording as a file of the browser's downloads. */
 export async function download(response: Response, name: string) {
+  save(await response.blob(), name.replace(/[^\w.-]+/g, "_") + ".opw");
+}
+
+export function save(content: Blob, name: string) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(await response.blob());
-  link.download = name.replace(/[^\w.-]+/g, "_") + ".opw";
+  link.href = URL.createObjectURL(content);
+  link.download = name;
   link.click();
   window.setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
 /** Asks when the path or a parameter changes; null asks nothing. */
-export function useAnswer<T>(path: string | null, params: Params = {}, text = false): Loaded<T> {
-  const key = path === null ? null : withParams(path, params);
-  const [state, setState] = useState<Loaded<T> & { key?: string | null }>({});
+export function useAnswer<T>(path: string | null, given: Params = {}, text = false): Loaded<T> {
+  const params = path === "/api/view" ? ranged(given) : given;
+  return useKept<T>(path === null ? null : withParams(path, params), (measure) => (text ? getText(path ?? "", params, measure) : getJson(path ?? "", params, undefined, measure)));
+}
 
+/** The same for a question that has a body. */
+export const usePosted = <T>(path: string | null, body: string): Loaded<T> =>
+  useKept<T>(path === null ? null : path + "\n" + body, async (measure) => {
+    const answer = await (await post(path ?? "", body)).text();
+    measure(answer.length);
+    return JSON.parse(answer) as unknown;
+  });
+
+function useKept<T>(key: string | null, ask: (measure: (size: number) => void) => Promise<unknown>): Loaded<T> {
+  const [state, setState] = useState<Loaded<T> & { key?: string | null }>({});
   useEffect(() => {
-    if (path === null) return;
+    if (key === null) return;
     let dropped = false;
-    fetchKept<T>(path, params, text).then(
+    fetchKept<T>(key, ask).then(
       (value) => !dropped && setState({ value, key }),
       (e: Error) => !dropped && setState({ error: e.message, key }),
     );

@@ -33,7 +33,7 @@ struct sums {
 
 struct alive {
 	struct heaps *h;
-	const uint32_t *rows; /* per heap: the last change that counts */
+	const uint32_t *rows;	/* per heap: the last change that counts */
 	struct sums *sums;	/* per heap */
 	uint32_t *line_of;	/* stack → frame that stands for it + 1; 0 = not looked for */
 	struct str *line_names; /* frame → text */

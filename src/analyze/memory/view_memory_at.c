@@ -137,12 +137,12 @@ static ow_status pair_up(struct heaps *h, const struct heap_alive *start,
 	if (!first || !last || !*pairs)
 		return error_no_memory(h->err);
 	while (i < start->count || k < end->count) {
-		int order = i == start->count ? 1 :
-			    k == end->count   ? -1 :
-						by_name(&first[i], &last[k]);
+		int order = i == start->count ? 1
+			    : k == end->count ? -1
+					      : by_name(&first[i], &last[k]);
 
-		(*pairs)[(*count)++] = (struct pair){ order <= 0 ? first[i] : NULL,
-						      order >= 0 ? last[k] : NULL };
+		(*pairs)[(*count)++] =
+			(struct pair){ order <= 0 ? first[i] : NULL, order >= 0 ? last[k] : NULL };
 		i += order <= 0;
 		k += order >= 0;
 	}

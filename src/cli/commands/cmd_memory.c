@@ -236,9 +236,9 @@ const struct command cmd_memory = {
 	.name = "memory",
 	.usage = "FILE… [--json|--csv|--to svg]",
 	.summary = "show memory over time, at its peak, and from step to step",
-	.help = "Each part is also a view: heaps, memory_peak, memory_steps, memory_time. The view\n"
-		"memory_at shows what was in use at another time, or between two. Use\n"
-		"--to svg --out FILE.svg to draw memory over time.\n",
+	.help = "Each part is also a view: heaps, memory_peak, memory_steps, memory_time.\n"
+		"The view memory_at shows what was in use at another time, or between two.\n"
+		"Use --to svg --out FILE.svg to draw memory over time.\n",
 	.columns = "heaps_view",
 	.examples = { "opwatch memory run.opw", "opwatch memory run.opw --to svg -o memory.svg" },
 	.groups = { &output_options, &part_options, &input_options },

@@ -27,7 +27,7 @@ function saving(row: Row): string | null {
   return ns(row, "saving_high_ns");
 }
 
-function evidenceOf(row: Row): Evidence[] {
+export function evidenceOf(row: Row): Evidence[] {
   const value = row.evidence as unknown;
   if (Array.isArray(value)) return value as Evidence[];
   if (typeof value === "string" && value.startsWith("[")) {
@@ -86,7 +86,7 @@ function evidenceTitle(e: Evidence): string {
 }
 
 /** Where a piece of evidence is on the timeline: the event, and its time with some room around it. */
-function timelineOf(e: Evidence): Record<string, string> | null {
+export function timelineOf(e: Evidence): Record<string, string> | null {
   const to: Record<string, string> = {};
   if (e.event) to.sel = "e" + e.event;
   if (typeof e.ts_ns === "number") {
@@ -100,11 +100,11 @@ function timelineOf(e: Evidence): Record<string, string> | null {
 /** "train.py:42" as a link to the page Code. */
 function CodeLink(p: { line: string }) {
   const at = /^(.*):(\d+)/.exec(p.line);
-  return at ? <a href={hash({ page: "code", params: { file: at[1], line: at[2] } })} title="show the source">{p.line}</a> : <>{p.line}</>;
+  return at && !inReport() ? <a href={hash({ page: "code", params: { file: at[1], line: at[2] } })} title="show the source">{p.line}</a> : <>{p.line}</>;
 }
 
 /** Operations that are evidence, too, lead to all their events; lines lead to the code; the rest is text. */
-function Where(p: { text: string; evidence: Evidence[] }) {
+export function Where(p: { text: string; evidence: Evidence[] }) {
   const ops = new Set(p.evidence.map((e) => e.op));
   return (
     <>

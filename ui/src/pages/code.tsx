@@ -33,7 +33,7 @@ export function CodePage() {
         <Panel title="Code"><Empty page="code">The files name no lines of source code. A recording with Python stacks, a sampled profile or a TensorFlow profile with code traces does.</Empty></Panel>
       </div>
     );
-  const file = param("file") || String(files[0]?.file ?? "");
+  const file = fileNamed(param("file"), files) ?? String(files[0]?.file ?? "");
   const columns = [{ name: "file", type: "text", unit: null }, { name: "cost", type: "int", unit: column.unit }, { name: "lines", type: "int", unit: "count" }];
   return (
     <div class="page code-page">
@@ -45,6 +45,13 @@ export function CodePage() {
       <Source file={file} rows={rows.filter((row) => row.file === file)} cost={cost} unit={column.unit} />
     </div>
   );
+}
+
+/** Findings name a file shortly ("train.py"): the one with that end, of several the costliest. */
+function fileNamed(name: string, files: Row[]): string | null {
+  if (!name || files.some((row) => row.file === name)) return name || null;
+  const found = files.find((row) => String(row.file).endsWith("/" + name.replace(/^(…|\.\.\.)?\/?/, "")));
+  return found ? String(found.file) : name;
 }
 
 interface Line {

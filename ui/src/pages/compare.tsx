@@ -1,11 +1,13 @@
 // compare.tsx: the page Compare: this run against another one (--base), or two ranks of this one (?base_rank=0&new_rank=2), as `opwatch diff` has it:
 // the verdict with its statistics, the steps of both, the phases, a differential flame graph, and every cell that is new, gone or changed.
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { change, format as hash, param } from "../address";
 import { inReport, type Cell, type Params, type Row, type Table as TableData } from "../api";
 import { PHASE_COLOURS, PHASE_TITLES } from "../colours";
 import * as format from "../format";
 import { useAnswer } from "../load";
+import { axisStep, axisTime, release, sized } from "../timeline/draw";
+import { askCommand, useAsked } from "../parts/asked";
 import * as flame from "../parts/flame";
 import { FlameCanvas, useFocus } from "../parts/flamecanvas";
 import { baseFiles, Empty, Failure, Panel, Waiting, files } from "../parts/panel";
@@ -92,6 +94,7 @@ function Comparison(p: { sides: Sides }) {
         <StepsOfBoth sides={sides} />
       </div>
       <Phases rows={d.rows} sides={sides} />
+      <Aligned sides={sides} />
       <DiffFlame sides={sides} />
       <Cells diff={d} sides={sides} />
     </div>
@@ -168,6 +171,106 @@ function Phases(p: { rows: Row[]; sides: Sides }) {
       </table>
     </Panel>
   );
+}
+
+/** The step nearest the median of both sides, one below the other, on one scale from its start. */
+function Aligned(p: { sides: Sides }) {
+  const ranks = p.sides.ranks;
+  const first = useAsked("step_slices", ranks ? { rank: ranks[0] } : { only_run: "base" });
+  const second = useAsked("step_slices", ranks ? { rank: ranks[1] } : { only_run: "new" });
+  const [at, setAt] = useState<Row | null>(null);
+  const lanes = useMemo(() => [first.value, second.value].map((table) => lanesOf(table?.rows ?? [])), [first.value, second.value]);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const boxes = useRef<{ x: number; y: number; width: number; row: Row }[]>([]);
+  const most = Math.max(1, ...lanes.flatMap((side) => side.flatMap((lane) => lane.rows.map((row) => Number(row.at_us) + Number(row.dur_us)))));
+  const height = lanes.reduce((sum, side) => sum + 20 + side.length * LANE, 16);
+  useEffect(() => {
+    const draw = () => canvas.current && (boxes.current = paintLanes(canvas.current, lanes, most, height));
+    draw();
+    window.addEventListener("resize", draw);
+    return () => {
+      window.removeEventListener("resize", draw);
+      release(canvas.current);
+    };
+  }, [lanes]);
+  const error = first.error ?? second.error;
+  const all = [...(first.value?.rows ?? []), ...(second.value?.rows ?? [])];
+  if (inReport() || error) return null; // a build without SQL, or a report: the other panels stay
+  if (!first.value || !second.value) return <Panel title="One step of each"><Waiting /></Panel>;
+  if (!all.length) return null;
+  const columns = (first.value.columns.length ? first.value : second.value).columns;
+  const names = lanes.map((side, i) => `${i ? "new" : "base"}: step ${side[0]?.rows[0]?.step ?? "–"}`);
+  return (
+    <Panel title="One step of each" remark={at ? `${at.name}: ${format.time(Number(at.at_us) * 1e3)} after the start, for ${format.time(Number(at.dur_us) * 1e3)} on ${at.track}` : `the step nearest the median, from its start; ${names.join(", ")}; the longest 400 slices`} copies={{ command: ranks ? askCommand("step_slices", { rank: ranks[1] }) : ["opwatch", "ask", "step_slices", "--run", "base=" + p.sides.base.join(","), "--run", "new=" + p.sides.other.join(",")].map(format.shellWord).join(" "), markdown: () => toMarkdown(columns, all), csv: () => toCsv(columns, all) }}>
+      <canvas ref={canvas} class="aligned" style={{ height: height + "px" }} role="img" aria-label={`slices of ${names.join(" and ")}, on one scale of time; copy as CSV has every slice`} onPointerMove={(e) => setAt(boxes.current.find((b) => e.offsetX >= b.x && e.offsetX < b.x + b.width && e.offsetY >= b.y && e.offsetY < b.y + LANE)?.row ?? null)} onPointerLeave={() => setAt(null)} />
+    </Panel>
+  );
+}
+
+const LANE = 14;
+interface Lane {
+  title: string;
+  rows: Row[];
+}
+/** A lane for each track and depth, the outermost four of a track. */
+function lanesOf(rows: Row[]): Lane[] {
+  const by = new Map<string, Lane>();
+  for (const row of rows) {
+    if (Number(row.depth) > 3) continue;
+    const key = `${row.track}\t${row.track_kind}\t${row.depth}`;
+    const lane = by.get(key) ?? { title: Number(row.depth) ? "" : String(row.track ?? ""), rows: [] };
+    lane.rows.push(row);
+    by.set(key, lane);
+  }
+  return [...by.values()];
+}
+
+function paintLanes(canvas: HTMLCanvasElement, lanes: Lane[][], most: number, height: number) {
+  const boxes: { x: number; y: number; width: number; row: Row }[] = [];
+  const g = canvas.getContext("2d");
+  const [ratio, width, left] = [window.devicePixelRatio || 1, canvas.clientWidth, 120];
+  if (!g || !width) return boxes;
+  sized(canvas, width * ratio, height * ratio);
+  g.setTransform(ratio, 0, 0, ratio, 0, 0);
+  g.clearRect(0, 0, width, height);
+  const style = getComputedStyle(canvas);
+  const [text, faint, line] = ["--text", "--faint", "--line"].map((name) => style.getPropertyValue(name));
+  g.font = "11px system-ui, sans-serif";
+  g.textBaseline = "middle";
+  const toX = (us: number) => left + (us / most) * (width - left - 8);
+  const step = axisStep({ from: 0, to: most * 1e3 }, 8) / 1e3;
+  for (let us = 0; us <= most; us += step) {
+    g.fillStyle = line;
+    g.fillRect(toX(us), 0, 1, height - 14);
+    g.fillStyle = faint;
+    g.fillText(axisTime(us * 1e3, step * 1e3), toX(us) + 2, height - 7);
+  }
+  let y = 0;
+  lanes.forEach((side, i) => {
+    g.fillStyle = text;
+    g.fillText(i ? "new" : "base", 4, y + 10);
+    y += 18;
+    for (const lane of side) {
+      g.fillStyle = faint;
+      g.fillText(lane.title.length > 18 ? lane.title.slice(0, 17) + "…" : lane.title, 4, y + LANE / 2);
+      for (const row of lane.rows) {
+        const x = toX(Number(row.at_us));
+        const w = Math.max(1, toX(Number(row.at_us) + Number(row.dur_us)) - x);
+        const colour = PHASE_COLOURS[String(row.phase)] ?? PHASE_COLOURS.unknown;
+        g.fillStyle = colour;
+        g.fillRect(x, y, Math.max(0.6, w - 0.5), LANE - 2);
+        boxes.push({ x, y, width: w, row });
+        const room = Math.floor((w - 6) / 6);
+        if (room < 4) continue;
+        const name = String(row.name);
+        g.fillStyle = "#10151c";
+        g.fillText(name.length > room ? name.slice(0, room - 1) + "…" : name, x + 3, y + LANE / 2 - 1, w - 4);
+      }
+      y += LANE;
+    }
+    y += 2;
+  });
+  return boxes;
 }
 
 /** What `opwatch diff --to flamegraph` draws: as wide as in the new runs, red where it takes more, blue where less. */

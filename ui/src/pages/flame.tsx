@@ -1,11 +1,11 @@
 // flame.tsx: the page Flame: costs by call stack or name scope as a flame graph, with a table of the same tree. Click
-// zooms, the table filters along, "inverted" asks what calls the costly functions.
+// zooms, the table filters along, "inverted" asks what calls the costly functions, a row of the table shows a name between its callers and callees.
 import { useMemo, useState } from "preact/hooks";
 import { change, param } from "../address";
 import { inReport, type Params, type Row, type Table as TableData } from "../api";
 import * as format from "../format";
 import { useAnswer } from "../load";
-import { Empty, Failure, Panel, Waiting, command } from "../parts/panel";
+import { baseFiles, Empty, Failure, Panel, Waiting, command } from "../parts/panel";
 import * as flame from "../parts/flame";
 import { FlameCanvas, useFocus } from "../parts/flamecanvas";
 import { Table, toCsv, toMarkdown } from "../parts/table";
@@ -34,8 +34,11 @@ export function FlamePage() {
             {Object.entries(METRICS).map(([name, title]) => <option key={name} value={name}>{title}</option>)}
           </select>
         )}
-        <label><input type="checkbox" checked={param("inverted") === "1"} onChange={(e) => change({ inverted: e.currentTarget.checked ? "1" : "", at: "" })} /> inverted</label>
-        <label><input type="checkbox" checked={param("up") === "1"} onChange={(e) => change({ up: e.currentTarget.checked ? "1" : "" })} /> root at the bottom</label>
+        <Flag name="inverted" title="inverted" hint="callees first: what calls the costly functions" />
+        <Flag name="up" title="root at the bottom" hint="" />
+        <Flag name="names" title="by name" hint="boxes in the order of their names; otherwise the heaviest is at the left" />
+        <Flag name="norecursion" title="collapse recursion" hint="a function that calls itself is one box" />
+        {baseFiles.value.length > 0 && <a class="button" href="#/compare">difference to the base</a>}
         <input type="search" class="filter" aria-label="search functions (regular expression)" placeholder="/ search (regex)" value={param("q")} onInput={(e) => change({ q: e.currentTarget.value }, true)} />
       </div>
       {answer.error ? <Failure text={answer.error} /> : !answer.value ? <Waiting /> : <Graph table={answer.value} metric={metric} command={command(view, ...(sampled && view === "code" ? ["--max-depth", "100"] : optionWords(params)))} view={view} />}
@@ -43,21 +46,32 @@ export function FlamePage() {
   );
 }
 
+function Flag(p: { name: string; title: string; hint: string }) {
+  return <label title={p.hint}><input type="checkbox" checked={param(p.name) === "1"} onChange={(e) => change({ [p.name]: e.currentTarget.checked ? "1" : "", at: "" })} /> {p.title}</label>;
+}
+
+const listOf = (name: string) => new Set(param(name) ? param(name).split("\n") : []);
+const addTo = (list: string, name: string) => change({ [list]: [...listOf(list), name].join("\n"), only: "", at: "" });
+
 function Graph(p: { table: TableData; metric: string; command: string; view: string }) {
   const names = p.table.columns.map((c) => c.name);
   const total = names.includes("total_" + p.metric) ? "total_" + p.metric : names.includes("total") ? "total" : p.metric;
   const column = p.table.columns.find((c) => c.name === total) ?? { name: total, type: "real", unit: null };
-  const inverted = param("inverted") === "1";
+  const [inverted, byNames, collapsed] = ["inverted", "names", "norecursion"].map((name) => param(name) === "1");
   const merged = param("only");
-  const root = useMemo(() => {
+  const order = byNames ? flame.sortNames : flame.sortHeavy;
+  const whole = useMemo(() => {
     let tree = flame.fromRows(p.table.rows, total);
-    if (merged) tree = flame.mergeNamed(tree, merged);
-    if (inverted) tree = flame.invert(tree);
-    flame.sortHeavy(tree);
+    if (param("drop") || param("merge")) tree = flame.without(tree, listOf("drop"), listOf("merge"));
+    return collapsed ? flame.collapse(tree) : tree;
+  }, [p.table, total, collapsed, param("drop"), param("merge")]);
+  const root = useMemo(() => {
+    const tree = inverted ? flame.invert(whole) : whole;
+    order(tree);
     return tree;
-  }, [p.table, total, inverted, merged]);
-  const rows = useMemo(() => flame.byName(root), [root]);
+  }, [whole, inverted, byNames]);
   const focus = useFocus(root);
+  const rows = useMemo(() => flame.byName(merged ? whole : focus), [whole, focus, merged]);
   const [hover, setHover] = useState<flame.Node | null>(null);
   const query = param("q");
   const matches = useMemo(() => {
@@ -73,16 +87,74 @@ function Graph(p: { table: TableData; metric: string; command: string; view: str
   const value = (n: number) => format.cell(n, column);
   const shown = matches ? rows.filter((row) => matches(String(row.name))) : rows;
   const columns = [{ name: "name", type: "text", unit: null }, { name: "self", type: column.type, unit: column.unit }, { name: "percent", type: "real", unit: "percent" }, { name: "total", type: column.type, unit: column.unit }];
-  if (!root.children.length) return <Panel title="Flame graph"><Empty>{p.table.footer ?? (p.view === "code" ? "The files name no source lines with this cost, and no sampled stacks. Try by name scope, or another cost." : "There are no costs of this kind.")}</Empty></Panel>;
+  if (!root.children.length && !param("drop")) return <Panel title="Flame graph"><Empty>{p.table.footer ?? (p.view === "code" ? "The files name no source lines with this cost, and no sampled stacks. Try by name scope, or another cost." : "There are no costs of this kind.")}</Empty></Panel>;
+  const explain = hover ? `${hover.name}: ${value(hover.total)}, ${format.percent((100 * hover.total) / Math.max(1e-9, root.total))}; own ${value(hover.self)}` : null;
   return (
     <>
-      <Panel title="Flame graph" remark={hover ? `${hover.name}: ${value(hover.total)}, ${format.percent((100 * hover.total) / Math.max(1e-9, root.total))}; own ${value(hover.self)}` : merged ? `only ${merged}` : focus !== root ? `inside ${focus.name}; click a caller above it to go back` : "click a box to zoom"} copies={{ command: p.command }}>
-        {(merged || focus !== root) && <button type="button" onClick={() => change({ only: "", at: "" })}>show all</button>}
-        <FlameCanvas focus={focus} up={param("up") === "1"} matches={matches} label="flame graph; the table below has the same numbers" onHover={setHover} />
-      </Panel>
-      <Panel title="By name" remark={format.plural(shown.length, "name")} copies={{ command: p.command, markdown: () => toMarkdown(columns, shown), csv: () => toCsv(columns, shown) }}>
-        <Table label="costs by name" columns={columns} rows={shown} titles={{ self: "own", percent: "share of all", total: "with callees" }} bar="self" height={14} onOpen={(row: Row) => change({ only: String(row.name), at: "" })} />
+      <Changes />
+      {merged ? <Sandwich whole={whole} name={merged} order={order} matches={matches} value={value} command={p.command} /> : (
+        <Panel title="Flame graph" remark={explain ?? (focus !== root ? `inside ${focus.name}; click a caller above it to go back` : "click a box to zoom")} copies={{ command: p.command }}>
+          {focus !== root && (
+            <div class="bar">
+              <button type="button" onClick={() => change({ at: "" })}>show all</button>
+              <button type="button" title="who calls it, and what it calls" onClick={() => change({ only: focus.name, at: "" })}>callers and callees</button>
+              <button type="button" title="leave it and what it calls out" onClick={() => addTo("drop", focus.name)}>drop</button>
+              <button type="button" title="count its own cost for its callers" onClick={() => addTo("merge", focus.name)}>merge into callers</button>
+            </div>
+          )}
+          <FlameCanvas focus={focus} up={param("up") === "1"} matches={matches} label="flame graph; the table below has the same numbers" onHover={setHover} />
+        </Panel>
+      )}
+      <Panel title="By name" remark={format.plural(shown.length, "name") + (focus !== root && !merged ? ` inside ${focus.name}` : "") + "; a row shows who calls it and what it calls"} copies={{ command: p.command, markdown: () => toMarkdown(columns, shown), csv: () => toCsv(columns, shown) }}>
+        <Table label="costs by name" columns={columns} rows={shown} titles={{ self: "own", percent: focus !== root && !merged ? "share of it" : "share of all", total: "with callees" }} bar="self" height={14} onOpen={(row: Row) => change({ only: String(row.name), at: "" })} isMarked={(row) => row.name === merged} />
       </Panel>
     </>
   );
+}
+
+/** What was dropped and merged, to take it back. */
+function Changes() {
+  const all = (["drop", "merge"] as const).flatMap((list) => [...listOf(list)].map((name) => [list, name] as const));
+  if (!all.length) return null;
+  return (
+    <div class="bar">
+      {all.map(([list, name]) => (
+        <span class="chip part" key={list + name}>
+          {list === "drop" ? "without " : "merged "}
+          {name}
+          <button type="button" aria-label={`show ${name} again`} onClick={() => change({ [list]: [...listOf(list)].filter((one) => one !== name).join("\n"), at: "" })}>×</button>
+        </span>
+      ))}
+    </div>
+  );
+}
+
+/** A name between what calls it and what it calls. */
+function Sandwich(p: { whole: flame.Node; name: string; order: (root: flame.Node) => void; matches: ((name: string) => boolean) | null; value: (n: number) => string; command: string }) {
+  const [hover, setHover] = useState<flame.Node | null>(null);
+  const [callers, callees] = useMemo(() => {
+    const trees = [flame.callersOf(p.whole, p.name), flame.mergeNamed(p.whole, p.name)];
+    for (const tree of trees) p.order(tree);
+    return trees.map((tree) => tree.children[0] ?? tree);
+  }, [p.whole, p.name, p.order]);
+  const pick = (node: flame.Node) => node.parent && change({ only: node.name });
+  return (
+    <Panel title={p.name} remark={hover ? `${hover.name}: ${p.value(hover.total)}, ${format.percent((100 * hover.total) / Math.max(1e-9, callees.total))} of it` : `${p.value(callees.total)}, own ${p.value(callees.self)}; ${format.percent((100 * callees.total) / Math.max(1e-9, p.whole.total))} of all`} copies={{ command: p.command }}>
+      <div class="bar">
+        <button type="button" onClick={() => change({ only: "", at: "" })}>show all</button>
+        <button type="button" onClick={() => addTo("drop", p.name)}>drop</button>
+        <button type="button" onClick={() => addTo("merge", p.name)}>merge into callers</button>
+      </div>
+      <h3>callers</h3>
+      <FlameCanvas focus={rooted(callers)} up matches={p.matches} label={"what calls " + p.name} onHover={setHover} onPick={pick} />
+      <h3>callees</h3>
+      <FlameCanvas focus={rooted(callees)} matches={p.matches} label={"what " + p.name + " calls"} onHover={setHover} onPick={pick} />
+    </Panel>
+  );
+}
+
+/** The node without the row "all" above it. */
+function rooted(node: flame.Node): flame.Node {
+  node.parent = null;
+  return node;
 }

@@ -1,10 +1,15 @@
 // ops.tsx: the page Ops: what ran, by operation type, scope or graph, with tfprof's options as a form. A row leads to its
 // occurrences in the timeline.
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { change, go, param } from "../address";
-import { inReport, type Params, type Table as TableData } from "../api";
+import { inReport, type Params, type Row, type Table as TableData } from "../api";
 import { useAnswer } from "../load";
+import { askCommand, useAsked } from "../parts/asked";
+import { Bars } from "../parts/bars";
+import { baseFiles, Empty, Failure, Panel, Waiting } from "../parts/panel";
+import { toCsv, toMarkdown } from "../parts/table";
 import { View } from "../parts/view";
+import * as format from "../format";
 
 const VIEWS: Record<string, string> = {
   work: "by type, own time",
@@ -39,6 +44,16 @@ export function OpsPage() {
     params.max_depth ??= view === "op" ? 1000000 : 6;
   } else if (param("step")) params.step = param("step");
   const metric = String(params.order_by ?? "micros");
+  // Own times of types in each step: the small drawings in the table by type.
+  const steps = useAnswer<TableData>("/api/view", { name: "steps" });
+  const byType = view === "work" && (steps.value?.rows.length ?? 0) > 1;
+  const each = useAsked(byType ? "op_steps" : null, { ...thisRun(), limit: Math.max(10, Math.min(200, Math.floor(20000 / (steps.value?.rows.length ?? 1)))) });
+  const series = useMemo(() => {
+    const out = new Map<string, Row[]>();
+    for (const row of each.value?.rows ?? []) out.set(String(row.op_type), [...(out.get(String(row.op_type)) ?? []), row]);
+    return out;
+  }, [each.value]);
+  const numbers = useMemo(() => [...new Set((each.value?.rows ?? []).map((row) => Number(row.step)))].sort((a, b) => a - b), [each.value]);
   return (
     <div class="page">
       <div class="bar">
@@ -69,11 +84,58 @@ export function OpsPage() {
         onSort={(sort) => change({ sort })}
         filter={param("q")}
         onFilter={(q) => change({ q }, true)}
-        height={Math.max(12, Math.floor((window.innerHeight - 230) / 24))}
+        height={Math.max(12, Math.floor((window.innerHeight - (param("op") ? 470 : 230)) / 24))}
         empty="There are no operations in these files."
+        extra={byType && series.size > 0 ? { title: "per step", draw: (row) => <Spark rows={series.get(String(row.name)) ?? []} steps={numbers} />, onOpen: (row) => change({ op: String(row.name) }) } : undefined}
+        isMarked={(row) => row.name === param("op")}
         onOpen={(row) => go({ page: "timeline", params: { q: "^" + String(row.top_op || row.name).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") } })}
       />
+      {param("op") && view === "work" && !inReport() && <OneOp name={param("op")} />}
     </div>
+  );
+}
+
+/** Beside a base, queries see two runs. */
+const thisRun = (): Record<string, string> => (baseFiles.value.length ? { only_run: "new" } : {});
+
+/** A bar for each step; the highest fills the height. */
+function Spark(p: { rows: Row[]; steps: number[] }) {
+  if (!p.rows.length) return null;
+  const most = Math.max(...p.rows.map((row) => Number(row.self_ms)), 1e-9);
+  const width = 96 / Math.max(1, p.steps.length);
+  return (
+    <svg class="spark" viewBox="0 0 96 18" width={96} height={18} role="img" aria-label={`${p.rows.length} steps, at most ${format.time(most * 1e6)}; Space shows them`}>
+      {p.rows.map((row) => {
+        const height = Math.max(0.6, (17 * Number(row.self_ms)) / most);
+        return <rect key={String(row.step)} x={p.steps.indexOf(Number(row.step)) * width} y={18 - height} width={Math.max(0.5, Math.min(width - 1, 12))} height={height} />;
+      })}
+    </svg>
+  );
+}
+
+/** One type of operation: its own time in each step, and how long its runs take. */
+function OneOp(p: { name: string }) {
+  const steps = useAsked("op_steps", { ...thisRun(), type: p.name });
+  const runs = useAsked("durations", { ...thisRun(), type: p.name });
+  const parts: [string, string, typeof steps, (rows: Row[]) => { label: string; value: number; title: string }[]][] = [
+    ["Own time per step", "op_steps", steps, (rows) => rows.map((row) => ({ label: String(row.step), value: Number(row.self_ms) * 1e6, title: `step ${row.step}: ${format.time(Number(row.self_ms) * 1e6)} in ${format.plural(Number(row.runs), "run")}` }))],
+    ["Durations of its runs", "durations", runs, (rows) => rows.map((row) => ({ label: format.time(Number(row.from_us) * 1e3), value: Number(row.runs), title: `${format.time(Number(row.from_us) * 1e3)} to ${format.time(Number(row.to_us) * 1e3)}: ${format.plural(Number(row.runs), "run")}, ${format.time(Number(row.total_ms) * 1e6)} in all` }))],
+  ];
+  return (
+    <>
+      <div class="bar">
+        <b>{p.name}</b>
+        <button type="button" onClick={() => go({ page: "timeline", params: { q: "^" + p.name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") } })}>its runs in the timeline</button>
+        <button type="button" onClick={() => change({ op: "" })}>close</button>
+      </div>
+      <div class="columns">
+        {parts.map(([title, query, answer, bars]) => (
+          <Panel key={query} title={title} remark={answer.value ? format.plural(answer.value.rows.length, query === "op_steps" ? "step" : "bucket") : undefined} copies={{ command: askCommand(query, { type: p.name }), markdown: () => toMarkdown(answer.value?.columns ?? [], answer.value?.rows ?? []), csv: () => toCsv(answer.value?.columns ?? [], answer.value?.rows ?? []) }}>
+            {answer.error ? <Failure text={answer.error} /> : !answer.value ? <Waiting /> : answer.value.rows.length ? <Bars label={`${title} of ${p.name}`} bars={bars(answer.value.rows)} value={query === "op_steps" ? format.time : format.count} /> : <Empty>{answer.value.footer ?? "Nothing was recorded of it."}</Empty>}
+          </Panel>
+        ))}
+      </div>
+    </>
   );
 }
 

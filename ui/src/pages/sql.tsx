@@ -2,10 +2,11 @@
 // Queries only read, and the server limits their time and size.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { change, go, param } from "../address";
-import { post, type Row, type Table as TableData } from "../api";
+import { post, type Column, type Row, type Table as TableData } from "../api";
 import * as format from "../format";
-import { useAnswer } from "../load";
-import { Empty, Failure, Panel, Waiting, command } from "../parts/panel";
+import { save, useAnswer } from "../load";
+import { Empty, Failure, Panel, Waiting, command, say, zero } from "../parts/panel";
+import { Bars } from "../parts/bars";
 import { Table, toCsv, toMarkdown } from "../parts/table";
 
 export interface Query {
@@ -33,6 +34,38 @@ export function withUsual(query: Query): string {
 /** Units by the ends of names, as in all tables of opwatch. */
 export function withUnits(table: TableData): TableData {
   return { ...table, columns: table.columns.map((c) => ({ ...c, unit: c.unit ?? (/_ns$|^dur$|^self_dur$/.test(c.name) ? "ns" : /_bytes$|^bytes$/.test(c.name) ? "bytes" : /percent$/.test(c.name) ? "percent" : null) })) };
+}
+
+/** Where a row is on the timeline: its event, or its time. Times of tables are those of the recording, nanoseconds since 1970 or since the start. */
+function placeOf(row: Row): Record<string, string> | null {
+  const id = Number(row.event_id ?? ("dur" in row || "ts" in row ? row.id : undefined) ?? row.event);
+  if (Number.isInteger(id) && id > 0) return { sel: "e" + id };
+  const start = [row.ts, row.start_ns, row.ts_ns].find((value) => typeof value === "number") as number | undefined;
+  if (start === undefined) return null;
+  const end = typeof row.end_ns === "number" ? row.end_ns : start + (Number(row.dur ?? row.dur_ns ?? row.duration_ns) || 1e6);
+  const [from, length] = [start - zero.value, Math.max(1000, end - start)];
+  return from < 0 ? null : { t: `${Math.round(from - length * 0.1)}-${Math.round(from + length * 1.1)}` };
+}
+
+const isNumeric = (c: Column) => c.type === "int" || c.type === "real" || c.type === "number";
+const canDraw = (table: TableData) => table.rows.length > 1 && table.columns.some(isNumeric);
+const BARS_MOST = 200;
+
+/** The first column against one with numbers. */
+function ResultChart(p: { table: TableData; onOpen?: (row: Row) => void }) {
+  const numeric = p.table.columns.filter(isNumeric);
+  const label = p.table.columns[0];
+  const others = numeric.filter((c) => c !== label);
+  const [chosen, setChosen] = useState("");
+  const value = others.find((c) => c.name === chosen) ?? others[others.length - 1] ?? numeric[0];
+  const rows = p.table.rows.slice(0, BARS_MOST);
+  return (
+    <div>
+      {others.length > 1 && <label>height <select value={value.name} onChange={(e) => setChosen(e.currentTarget.value)}>{others.map((c) => <option key={c.name}>{c.name}</option>)}</select></label>}
+      {p.table.rows.length > BARS_MOST && <span class="fact"> the first {BARS_MOST} rows</span>}
+      <Bars label={`${value.name} by ${label.name}`} value={(n) => format.cell(n, value)} onOpen={p.onOpen && ((i) => p.onOpen?.(rows[i]))} bars={rows.map((row) => ({ label: format.cell(row[label.name], label), value: Number(row[value.name]) || 0, title: p.table.columns.map((c) => `${c.name} ${format.cell(row[c.name], c)}`).join(" · ") }))} />
+    </div>
+  );
 }
 
 export function SqlPage() {
@@ -79,9 +112,16 @@ export function SqlPage() {
     run(asked, !param("query"));
     return () => stop.current?.abort();
   }, [param("query")]);
+  const [chart, setChart] = useState(false);
+  const saveAs = (kind: "csv" | "parquet") => {
+    post("/api/sql?format=" + kind, param("query") || FIRST)
+      .then(async (response) => save(await response.blob(), "answer." + kind))
+      .catch((e: Error) => say(e.message));
+  };
+  const leads = result?.rows.some((row) => placeOf(row) !== null) ?? false;
   const openRow = (row: Row) => {
-    const id = Number(row.event_id ?? row.id);
-    if (Number.isInteger(id) && id > 0 && ("event_id" in row || "dur" in row || "ts" in row)) go({ page: "timeline", params: { sel: "e" + id } });
+    const to = placeOf(row);
+    if (to) go({ page: "timeline", params: to });
   };
   return (
     <div class="page sql-page">
@@ -115,8 +155,9 @@ export function SqlPage() {
         {hint && !error && !result && <Empty>{hint}</Empty>}
         {running && !result && <Waiting what="The statement runs." />}
         {result && (
-          <Panel title="Result" remark={`${format.plural(result.rows.length, "row")}, ${took.toFixed(0)} ms`} copies={{ command: command("sql", text.replace(/\s+/g, " ")), sql: text, markdown: () => toMarkdown(result.columns, result.rows), csv: () => toCsv(result.columns, result.rows) }}>
-            {result.rows.length ? <Table label="result" keepEmpty columns={result.columns} rows={result.rows} height={Math.max(10, Math.floor((window.innerHeight - 430) / 24))} onOpen={openRow} /> : <Empty>The statement ran and gave no rows: its conditions match nothing in these files.</Empty>}
+          <Panel title="Result" remark={<span>{format.plural(result.rows.length, "row")}, {took.toFixed(0)} ms{leads ? "; a row opens its time in the timeline" : ""} {canDraw(result) && <button type="button" class={chart ? "on" : ""} aria-pressed={chart} onClick={() => setChart(!chart)}>chart</button>} <button type="button" onClick={() => saveAs("csv")}>save CSV</button> <button type="button" onClick={() => saveAs("parquet")}>save Parquet</button></span>} copies={{ command: command("sql", text.replace(/\s+/g, " ")), sql: text, markdown: () => toMarkdown(result.columns, result.rows), csv: () => toCsv(result.columns, result.rows) }}>
+            {chart && canDraw(result) && <ResultChart table={result} onOpen={leads ? openRow : undefined} />}
+            {result.rows.length ? <Table label="result" keepEmpty columns={result.columns} rows={result.rows} height={Math.max(10, Math.floor((window.innerHeight - 430) / 24))} onOpen={leads ? openRow : undefined} /> : <Empty>The statement ran and gave no rows: its conditions match nothing in these files.</Empty>}
           </Panel>
         )}
       </div>

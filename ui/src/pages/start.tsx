@@ -1,10 +1,11 @@
 // start.tsx: the page Start: what `opwatch FILES` prints: the verdict, the steps, what takes the time, findings, losses.
-import { go } from "../address";
-import type { Table as TableData } from "../api";
+import { change, format as hash, go } from "../address";
+import { inReport, type Row, type Table as TableData } from "../api";
 import * as format from "../format";
-import { useAnswer } from "../load";
+import { rangeOf, useAnswer } from "../load";
 import { Empty, Failure, Panel, Waiting, command } from "../parts/panel";
 import { StepChart, median, stepRange } from "../parts/steps";
+import { evidenceOf, timelineOf, Where } from "./advice";
 import { MemoryCurve } from "./memory";
 import { toCsv, toMarkdown } from "../parts/table";
 import { View } from "../parts/view";
@@ -22,17 +23,19 @@ export function StartPage() {
   return (
     <div class="page start">
       <section class="verdict">
+        <Facts />
         {verdict.error ? <Failure text={verdict.error} /> : <p>{verdict.value ? String(verdict.value.rows[0]?.verdict ?? "There is nothing to say about these files.") : "…"}</p>}
+        <Ways />
       </section>
       <div class="columns">
-        <div>
+        <div class="main-column">
           <Steps />
           {timed && <View view="work" title="Operations by time" shown={["name", "time_ns", "percent", "runs"]} titles={{ percent: "share" }} bar="time_ns" height={10} empty="No operation was timed." onOpen={(row) => go({ page: "ops", params: { q: escape(String(row.name)) } })} />}
           {sampled && <View view="functions" title="Functions by own cost" shown={["name", "self", "self_percent", "total", "total_percent"]} titles={{ self: "own", self_percent: "own share", total: "with callees", total_percent: "share" }} bar="self" height={10} empty="No samples." />}
           {!timed && remembered && <MemoryCurve />}
           {!timed && !sampled && !remembered && work.value && heaps.value && <View view="op" title="Operations" params={{ select: "float_ops\noccurrence\nparams", order_by: "float_ops" }} bar="float_ops" height={10} empty="There are no operations." />}
         </div>
-        <div>
+        <div class="side-column">
           <Findings />
           {lines.value && lines.value.rows.length > 0 && !hasLines ? null : <View view="lines" title="Lines of code" shown={sampled && !timed ? ["name", "self", "self_percent"] : ["name", "time_ns", "percent", "top_type"]} titles={{ percent: "share", top_type: "main type" }} bar={sampled && !timed ? "self" : "time_ns"} height={6} empty="The files name no lines of source code." onOpen={(row) => go({ page: "code", params: { file: String(row.file ?? ""), line: String(row.line ?? "") } })} />}
           <View view="devices" title="Devices" shown={["device", "kind", "events", "busy_ns", "busy_step_ns"]} titles={{ busy_step_ns: "busy per step" }} bar="busy_ns" height={6} empty="The files name no device." />
@@ -45,6 +48,39 @@ export function StartPage() {
 
 const escape = (text: string) => "^" + text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "$";
 
+/** What was recorded, in a few words: steps, ranks, devices. */
+function Facts() {
+  const steps = useAnswer<TableData>("/api/view", { name: "steps" });
+  const sources = useAnswer<TableData>("/api/view", { name: "sources" });
+  const devices = useAnswer<TableData>("/api/view", { name: "devices" });
+  const words: string[] = [];
+  const ranks = [...new Set((sources.value?.rows ?? []).map((row) => row.rank).filter((rank) => rank !== null && rank !== undefined))];
+  const producers = [...new Set((sources.value?.rows ?? []).map((row) => String(row.producer || row.format || "")))].filter(Boolean);
+  const names = [...new Set((devices.value?.rows ?? []).filter((row) => row.kind !== "cpu").map((row) => /(?:gpu|tpu):\d+/i.exec(String(row.device))?.[0] ?? String(row.device)))];
+  if (producers.length === 1) words.push(producers[0]);
+  if (ranks.length) words.push(ranks.length === 1 ? `rank ${ranks[0]}` : format.plural(ranks.length, "rank"));
+  const numbers = new Set((steps.value?.rows ?? []).map((row) => row.step)).size;
+  if (numbers) words.push(format.plural(numbers, "step"));
+  if (names.length) words.push(names.length <= 2 ? names.join(", ") : format.plural(names.length, "device"));
+  return <div class="recorded">{words.join(" · ")}</div>;
+}
+
+/** From the verdict to its evidence and to what to change. */
+function Ways() {
+  const advice = useAnswer<TableData>("/api/advise");
+  const first = (advice.value?.rows ?? []).find((row) => row.checked && (row.severity === "high" || row.severity === "medium"));
+  if (!first) return null;
+  const evidence = evidenceOf(first).map(timelineOf).find(Boolean);
+  const line = /(?:^|, )(\S+):(\d+)/.exec(String(first.where ?? ""));
+  return (
+    <div class="ways">
+      {evidence && !inReport() && <a class="button" href={hash({ page: "timeline", params: evidence })}>show evidence</a>}
+      {line && !line[1].includes("::") && !inReport() && <a class="button" href={hash({ page: "code", params: { file: line[1], line: line[2] } })}>show {format.baseName(line[1])}:{line[2]}</a>}
+      <a class="button" href={hash({ page: "advice", params: { rule: String(first.rule) } })}>what to change</a>
+    </div>
+  );
+}
+
 function Steps() {
   const steps = useAnswer<TableData>("/api/view", { name: "steps" });
   if (steps.error) return <Panel title="Steps"><Failure text={steps.error} /></Panel>;
@@ -54,7 +90,7 @@ function Steps() {
   const columns = steps.value.columns.filter((c) => ["step", "rank", "duration_ns", "outlier"].includes(c.name));
   return (
     <Panel title="Steps" remark={rows.length ? format.plural(rows.length, "step") + (rows.length > 1 ? `, median ${format.time(median(times))} (${format.time(times[0])} to ${format.time(times[times.length - 1])})` : ` of ${format.time(times[0])}`) : undefined} copies={{ command: command("steps"), sql: "SELECT * FROM steps_view", markdown: () => toMarkdown(columns, rows), csv: () => toCsv(columns, rows) }}>
-      {rows.length ? <StepChart rows={rows} onStep={(row) => go({ page: "timeline", params: { t: stepRange(row) } })} /> : <Empty>Nothing in the files marks a step. Option --step-marker names the slices that are steps.</Empty>}
+      {rows.length ? <StepChart rows={rows} chosen={rangeOf()} onBrush={inReport() ? undefined : (range) => change({ range: range ? `${range[0]}-${range[1]}` : "" })} onStep={(row) => go({ page: "timeline", params: { t: stepRange(row) } })} /> : <Empty>Nothing in the files marks a step. Option --step-marker names the slices that are steps.</Empty>}
     </Panel>
   );
 }
@@ -72,14 +108,11 @@ export function Findings() {
       <ul class="findings">
         {found.map((row, i) => (
           <li key={i}>
-            <span class={"severity " + row.severity}>{String(row.severity)}</span> <a href={"#/advice?rule=" + encodeURIComponent(String(row.rule))}>{String(row.what).split("\n")[0]}</a>
-            {row.where || typeof row.saving_high_ns === "number" ? (
-              <small>
-                {typeof row.saving_high_ns === "number" ? `saves up to ${format.time(row.saving_high_ns)}` : ""}
-                {row.where && typeof row.saving_high_ns === "number" ? ": " : ""}
-                {row.where ? String(row.where) : ""}
-              </small>
-            ) : null}
+            <b class="gain" title={typeof row.saving_high_ns === "number" ? `a step gets up to ${format.time(row.saving_high_ns)} shorter when this is gone` : "how much time this costs is not known"}>{typeof row.saving_high_ns === "number" ? "−" + format.time(row.saving_high_ns) : "–"}</b>
+            <span>
+              <a href={"#/advice?rule=" + encodeURIComponent(String(row.rule))}>{String(row.what).split("\n")[0]}</a> <span class={"severity " + row.severity}>{String(row.severity)}</span>
+              {row.where ? <small><WhereLinks row={row} /></small> : null}
+            </span>
           </li>
         ))}
       </ul>
@@ -87,6 +120,9 @@ export function Findings() {
     </Panel>
   );
 }
+
+/** The place of a finding; a line of code leads to the source. */
+const WhereLinks = (p: { row: Row }) => <Where text={String(p.row.where)} evidence={evidenceOf(p.row)} />;
 
 function Losses() {
   const notes = useAnswer<TableData>("/api/view", { name: "notes" });

@@ -4,7 +4,7 @@
 import { effect, untracked } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { getJson, inReport, type Table as TableData } from "../api";
-import { epoch, useAnswer } from "../load";
+import { epoch, rangeOf, useAnswer } from "../load";
 import { address, change, param } from "../address";
 import { PHASES } from "../colours";
 import * as format from "../format";
@@ -39,6 +39,12 @@ function stepsOf(table: TableData | null, rows: Rows): Step[] {
 /** One kept store for all visits of the page: coming back shows at once what was there. */
 let keptStore: Store | null = null;
 let keptEpoch = 0;
+
+/** The part of the time that was chosen on Start, on the axis of the timeline. */
+function chosenPart() {
+  const range = rangeOf();
+  return range && { from: range[0] + viewStart.value, to: range[1] + viewStart.value };
+}
 
 export function TimelinePage() {
   const [rows, setRows] = useState<Rows | null>(keptStore?.rows ?? null);
@@ -94,7 +100,7 @@ function Timeline(p: { store: Store }) {
 
   // The address decides the range; what the user does changes the address.
   useEffect(() => {
-    const range = parseRange(state.t ?? "") ?? c.first;
+    const range = parseRange(state.t ?? "") ?? chosenPart() ?? c.first;
     if (rangeText(range) !== rangeText(c.range.peek())) {
       c.settled();
       c.range.value = range;

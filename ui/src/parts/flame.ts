@@ -102,6 +102,68 @@ export function mergeNamed(root: Node, name: string): Node {
   return out;
 }
 
+/** Everything that calls a name, from it outwards: the upper half of a sandwich. */
+export function callersOf(root: Node, name: string): Node {
+  const out: Node = { name: "all", total: 0, self: 0, children: [], parent: null, depth: 0 };
+  const index = new Map<Node, Map<string, Node>>();
+  const stack = [root];
+  for (let node = stack.pop(); node; node = stack.pop()) {
+    if (node.name === name && node !== root) {
+      let at = out;
+      for (let from: Node | null = node; from && from !== root; from = from.parent) {
+        at = childNamed(at, from.name, index);
+        at.total += node.total;
+      }
+      continue; // recursion counts once
+    }
+    stack.push(...node.children);
+  }
+  settle(out);
+  return out;
+}
+
+/** A function that calls itself, directly or through others, is one box: what the inner call does is added to the outer one. */
+export function collapse(root: Node): Node {
+  const out: Node = { name: root.name, total: 0, self: 0, children: [], parent: null, depth: 0 };
+  const index = new Map<Node, Map<string, Node>>();
+  const stack: [Node, Node][] = root.children.map((child) => [child, out]);
+  for (let pair = stack.pop(); pair; pair = stack.pop()) {
+    const [node, parent] = pair;
+    let to: Node | null = parent;
+    while (to && to !== out && to.name !== node.name) to = to.parent;
+    const at = to && to !== out ? to : childNamed(parent, node.name, index);
+    for (let up: Node | null = at; up; up = up.parent) up.total += node.self;
+    for (const child of node.children) stack.push([child, at]);
+  }
+  settle(out);
+  return out;
+}
+
+/** Without the subtrees of some names (drop), and with the own cost of others counted for their callers (merge). */
+export function without(root: Node, drop: Set<string>, merge: Set<string>): Node {
+  const out: Node = { name: root.name, total: 0, self: 0, children: [], parent: null, depth: 0 };
+  const index = new Map<Node, Map<string, Node>>();
+  const stack: [Node, Node][] = root.children.map((child) => [child, out]);
+  for (let pair = stack.pop(); pair; pair = stack.pop()) {
+    const [node, parent] = pair;
+    if (drop.has(node.name)) continue;
+    const at = merge.has(node.name) ? parent : childNamed(parent, node.name, index);
+    for (let up: Node | null = at; up; up = up.parent) up.total += node.self;
+    for (const child of node.children) stack.push([child, at]);
+  }
+  settle(out);
+  return out;
+}
+
+/** By name: the same function is at the same place in two graphs. */
+export function sortNames(root: Node) {
+  const stack = [root];
+  for (let node = stack.pop(); node; node = stack.pop()) {
+    node.children.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+    stack.push(...node.children);
+  }
+}
+
 export function sortHeavy(root: Node) {
   const stack = [root];
   for (let node = stack.pop(); node; node = stack.pop()) {
@@ -110,11 +172,11 @@ export function sortHeavy(root: Node) {
   }
 }
 
-/** Costs by name: own, and total without counting recursion twice. */
+/** Costs by name below a node: own, and total without counting recursion twice. */
 export function byName(root: Node): Row[] {
   const rows = new Map<string, { self: number; total: number }>();
   const open = new Map<string, number>();
-  const stack: { node: Node; leave: boolean }[] = root.children.map((node) => ({ node, leave: false }));
+  const stack: { node: Node; leave: boolean }[] = (root.parent ? [root] : root.children).map((node) => ({ node, leave: false }));
   for (let top = stack.pop(); top; top = stack.pop()) {
     const { node, leave } = top;
     const depth = open.get(node.name) ?? 0;

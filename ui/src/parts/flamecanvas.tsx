@@ -23,6 +23,8 @@ export interface FlameCanvasProps {
   focus: flame.Node;
   label: string;
   onHover: (node: flame.Node | null) => void;
+  /** Instead of zooming: what a click or Enter does. */
+  onPick?: (node: flame.Node) => void;
   /** The root at the bottom. */
   up?: boolean;
   matches?: ((name: string) => boolean) | null;
@@ -79,12 +81,34 @@ export function FlameCanvas(p: FlameCanvasProps) {
     setHover(node);
     p.onHover(node);
   };
+  const pick = (node: flame.Node) => (p.onPick ? p.onPick(node) : change({ at: pathOf(node) }));
+  /** Arrows go to callers, callees and neighbours, as far as they are drawn. */
+  const onKey = (e: KeyboardEvent) => {
+    const at = hover ?? p.focus;
+    const drawn = (node: flame.Node | null | undefined) => (node && boxes.some((b) => b.node === node) ? node : null);
+    const siblings = (at.parent?.children ?? []).filter((node) => drawn(node));
+    const i = siblings.indexOf(at);
+    const to = e.key === (up ? "ArrowDown" : "ArrowUp") ? drawn(at.parent) : e.key === (up ? "ArrowUp" : "ArrowDown") ? at.children.find((node) => drawn(node)) : e.key === "ArrowLeft" ? siblings[i - 1] : e.key === "ArrowRight" ? siblings[i + 1] : undefined;
+    if (e.key.startsWith("Arrow")) {
+      const next = to ?? at;
+      point(next);
+      const y = boxes.find((b) => b.node === next)?.y;
+      if (y !== undefined && box.current) {
+        const top = up ? height - y - flame.BOX : y;
+        if (top < box.current.scrollTop) box.current.scrollTop = top;
+        else if (top + flame.BOX > box.current.scrollTop + box.current.clientHeight) box.current.scrollTop = top + flame.BOX - box.current.clientHeight;
+      }
+    } else if (e.key === "Enter" && hover) pick(hover);
+    else if (e.key === "Escape" || e.key === "Backspace") change({ at: p.focus.parent ? pathOf(p.focus.parent) : "" });
+    else return;
+    e.preventDefault();
+  };
   return (
     <div class="flame" ref={box} onScroll={(e) => setTop(e.currentTarget.scrollTop)}>
       <div style={{ height: height + "px" }}>
-        <canvas ref={canvas} style={{ height: shown + "px" }} role="img" aria-label={p.label} onPointerMove={(e) => point(find(e))} onPointerLeave={() => point(null)} onClick={(e) => {
+        <canvas ref={canvas} style={{ height: shown + "px" }} role="application" tabIndex={0} onKeyDown={onKey} aria-label={p.label + "; arrows move, Enter zooms, Escape goes back"} onPointerMove={(e) => point(find(e))} onPointerLeave={() => point(null)} onClick={(e) => {
           const hit = find(e);
-          if (hit) change({ at: pathOf(hit) });
+          if (hit) pick(hit);
         }} />
       </div>
     </div>

@@ -1,6 +1,6 @@
 // steps.tsx: a chart of the steps: a bar per step, stacked by phase; slow steps are marked. Many steps share a bar: then it
 // shows the longest of them.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { Row } from "../api";
 import { PHASE_COLOURS, PHASE_TITLES } from "../colours";
 import * as format from "../format";
@@ -23,14 +23,26 @@ export function median(sorted: number[]): number {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-export function StepChart(p: { rows: Row[]; onStep: (row: Row) => void }) {
+/** A drag over bars, or Shift with the arrows, chooses steps: onBrush gets the time from the first to the end of the last. */
+export interface StepChartProps {
+  rows: Row[];
+  onStep: (row: Row) => void;
+  chosen?: [number, number] | null;
+  onBrush?: (range: [number, number] | null) => void;
+}
+
+export function StepChart(p: StepChartProps) {
   const [at, setAt] = useState(-1);
+  const [brush, setBrush] = useState<[number, number] | null>(null); // bars, while it is dragged
+  const drawing = useRef<SVGSVGElement>(null);
   const bars = useMemo(() => {
     const each = Math.ceil(p.rows.length / BARS_MOST);
-    const out: { row: Row; count: number }[] = [];
+    const out: { row: Row; count: number; start: number; end: number }[] = [];
     for (let i = 0; i < p.rows.length; i += each) {
       const part = p.rows.slice(i, i + each);
-      out.push({ row: part.reduce((a, b) => (Number(b.duration_ns) > Number(a.duration_ns) ? b : a)), count: part.length });
+      const starts = part.map((row) => Number(row.start_ns));
+      const ends = part.map((row) => Number(row.start_ns) + Number(row.duration_ns));
+      out.push({ row: part.reduce((a, b) => (Number(b.duration_ns) > Number(a.duration_ns) ? b : a)), count: part.length, start: Math.min(...starts), end: Math.max(...ends) });
     }
     return out;
   }, [p.rows]);
@@ -50,9 +62,47 @@ export function StepChart(p: { rows: Row[]; onStep: (row: Row) => void }) {
     });
     return out;
   }, [bars, width]);
+  const barAt = (e: PointerEvent) => {
+    const box = drawing.current?.getBoundingClientRect();
+    return box ? Math.max(0, Math.min(bars.length - 1, Math.floor((((e.clientX - box.left) / box.width) * WIDTH - LEFT) / width))) : 0;
+  };
+  const choose = (a: number, b: number) => {
+    const part = bars.slice(Math.min(a, b), Math.max(a, b) + 1);
+    p.onBrush?.([Math.min(...part.map((bar) => bar.start)), Math.max(...part.map((bar) => bar.end))]);
+  };
+  const isChosen = (bar: { start: number; end: number }, i: number) => (brush ? i >= Math.min(...brush) && i <= Math.max(...brush) : !!p.chosen && bar.start >= p.chosen[0] && bar.end <= p.chosen[1]);
+  const onKey = (e: KeyboardEvent) => {
+    const moves: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, Home: -bars.length, End: bars.length };
+    if (e.key in moves) {
+      const from = at < 0 ? (moves[e.key] > 0 ? -1 : bars.length) : at;
+      const to = Math.max(0, Math.min(bars.length - 1, from + moves[e.key]));
+      if (e.shiftKey && p.onBrush) {
+        const next: [number, number] = [brush ? brush[0] : Math.max(0, at), to];
+        setBrush(next);
+        choose(...next);
+      } else setBrush(null);
+      setAt(to);
+    } else if (e.key === "Enter" && bars[at]) p.onStep(bars[at].row);
+    else if (e.key === "Escape") {
+      setBrush(null);
+      p.onBrush?.(null);
+    } else return;
+    e.preventDefault();
+  };
   return (
     <figure class="steps">
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 18}`} role="img" aria-label={`${p.rows.length} steps, the longest ${format.time(most)}; the table of the command steps has every number`} onPointerLeave={() => setAt(-1)}>
+      <svg ref={drawing} viewBox={`0 0 ${WIDTH} ${HEIGHT + 18}`} role="application" tabindex={0} aria-label={`${p.rows.length} steps, the longest ${format.time(most)}; arrows move, Shift with arrows chooses steps, Enter opens one; the table of the command steps has every number`} onKeyDown={onKey} onPointerLeave={() => setAt(-1)} onPointerDown={(e) => {
+        if (!p.onBrush || e.button !== 0) return;
+        e.currentTarget.setPointerCapture(e.pointerId);
+        setBrush([barAt(e), barAt(e)]);
+      }} onPointerMove={(e) => {
+        setAt(barAt(e));
+        if (brush && e.buttons & 1) setBrush([brush[0], barAt(e)]);
+      }} onPointerUp={(e) => {
+        if (brush && brush[0] !== barAt(e)) choose(brush[0], barAt(e));
+        else if (brush && bars[brush[0]]) p.onStep(bars[brush[0]].row);
+        setBrush(null);
+      }}>
         {[0, 0.5, 1].map((part) => (
           <g key={part}>
             <line x1={LEFT} x2={WIDTH} y1={HEIGHT - part * (HEIGHT - 10)} y2={HEIGHT - part * (HEIGHT - 10)} class="grid" />
@@ -66,8 +116,8 @@ export function StepChart(p: { rows: Row[]; onStep: (row: Row) => void }) {
           let y = HEIGHT;
           const parts = known > 0 ? used.map((phase) => [phase, Number(bar.row[phase + "_ns"])] as const) : ([["unknown", total]] as const);
           return (
-            <g key={i} class={"step" + (i === at ? " at" : "")} onPointerEnter={() => setAt(i)} onClick={() => p.onStep(bar.row)}>
-              <rect x={LEFT + i * width} y={0} width={width} height={HEIGHT + 18} fill="transparent" />
+            <g key={i} class={"step" + (i === at ? " at" : "")} onPointerEnter={() => setAt(i)} onClick={p.onBrush ? undefined : () => p.onStep(bar.row)}>
+              <rect x={LEFT + i * width} y={0} width={width} height={HEIGHT + 18} class={isChosen(bar, i) ? "chosen" : "free"} />
               {parts.map(([phase, ns]) => {
                 const height = Math.max(0, ns * scale);
                 y -= height;
@@ -94,7 +144,7 @@ export function StepChart(p: { rows: Row[]; onStep: (row: Row) => void }) {
                 {PHASE_TITLES[phase]}
               </span>
             ))}
-            {!used.length && "the phases of the steps are not known"} · click a step to see it in the timeline
+            {!used.length && "the phases of the steps are not known"} · click a step to see it in the timeline{p.onBrush ? "; drag over several to see only them on all pages" : ""}
           </span>
         )}
       </figcaption>

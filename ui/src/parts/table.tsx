@@ -1,5 +1,6 @@
 // table.tsx: a table of a view: sort by click, filter by typing, rows by keyboard, a bar behind the main number. Only the
 // rows in sight are in the document, so a million rows scroll as ten do.
+import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cell, Column, Row } from "../api";
 import * as format from "../format";
@@ -24,6 +25,8 @@ export interface TableProps {
   isMarked?: (row: Row) => boolean;
   /** The text column that gets the room; the first one without. */
   wide?: string;
+  /** One more column at the end, drawn by the page; Space on a row and a click on it do the same. */
+  extra?: { title: string; draw: (row: Row) => ComponentChildren; onOpen: (row: Row) => void };
   /** Columns without any value are left out; a result of SQL keeps them. */
   keepEmpty?: boolean;
 }
@@ -102,6 +105,9 @@ export function Table(p: TableProps) {
     if (e.key in moves) {
       setCurrent(Math.max(0, Math.min(rows.length - 1, current + moves[e.key])));
       e.preventDefault();
+    } else if (e.key === " " && p.extra && rows[current]) {
+      p.extra.onOpen(rows[current]);
+      e.preventDefault();
     } else if (e.key === "Enter" && p.onOpen && rows[current]) {
       p.onOpen(rows[current]);
       e.preventDefault();
@@ -120,6 +126,7 @@ export function Table(p: TableProps) {
                 </button>
               </th>
             ))}
+            {p.extra && <th role="columnheader" class="extra">{p.extra.title}</th>}
           </tr>
         </thead>
         <tbody>
@@ -135,6 +142,11 @@ export function Table(p: TableProps) {
                   <span class="value">{isNumber(c) ? format.cell(row[c.name], c) : <Text text={format.cell(row[c.name], c)} />}</span>
                 </td>
               ))}
+              {p.extra && <td role="gridcell" class="extra" onClick={(e) => {
+                e.stopPropagation();
+                setCurrent(first + i);
+                p.extra?.onOpen(row);
+              }}>{p.extra.draw(row)}</td>}
             </tr>
           ))}
           {last < rows.length && <tr style={{ height: (rows.length - last) * ROW_HEIGHT + "px" }} />}

@@ -1,10 +1,10 @@
 // view.tsx: a view of the library as a panel with a table: asks the server, filters, shows, and names its command.
 import { useMemo, useState } from "preact/hooks";
 import type { Params, Row, Table as TableData } from "../api";
-import { useAnswer } from "../load";
+import { ranged, useAnswer } from "../load";
 import * as format from "../format";
 import { Empty, Failure, Panel, Waiting, command } from "./panel";
-import { Table, flatten, toCsv, toMarkdown } from "./table";
+import { Table, flatten, toCsv, toMarkdown, type TableProps } from "./table";
 
 /** Options of a request as options of the command line. */
 export function optionWords(params: Params): string[] {
@@ -34,7 +34,11 @@ export interface ViewProps {
   filter?: string;
   onFilter?: (text: string) => void;
   tree?: boolean;
+  extra?: TableProps["extra"];
+  isMarked?: (row: Row) => boolean;
   keep?: (row: Row) => boolean;
+  /** Changes when `keep` keeps other rows. */
+  keepKey?: string;
 }
 
 export function matcher(filter: string): (row: Row) => boolean {
@@ -58,7 +62,7 @@ export function View(p: ViewProps) {
   const all = useMemo(() => {
     const rows = answer.value ? (p.tree ? flatten(answer.value.rows) : answer.value.rows) : [];
     return p.keep ? rows.filter(p.keep) : rows;
-  }, [answer.value]);
+  }, [answer.value, p.keepKey]);
   const rows = useMemo(() => (p.most ? all.filter(matcher(filter)).slice(0, p.most) : all.filter(matcher(filter))), [all, filter, p.most]);
   const sqlName = p.view === "advise" ? "finding" : p.view + "_view";
 
@@ -75,14 +79,14 @@ export function View(p: ViewProps) {
         </span>
       ) : undefined}
       copies={{
-        command: command(p.view, ...optionWords(p.params ?? {})),
+        command: command(p.view, ...optionWords(ranged(params))),
         sql: `SELECT * FROM ${sqlName}`,
         markdown: () => toMarkdown(shown, rows),
         csv: () => toCsv(shown, rows),
       }}
     >
       {all.length ? (
-        <Table label={p.title ?? p.view} columns={answer.value.columns} rows={rows} shown={p.shown} titles={p.titles} bar={p.bar} wide={p.wide} sort={p.sort} onSort={p.onSort} onOpen={p.onOpen} height={p.height} />
+        <Table label={p.title ?? p.view} columns={answer.value.columns} rows={rows} shown={p.shown} titles={p.titles} bar={p.bar} wide={p.wide} sort={p.sort} onSort={p.onSort} onOpen={p.onOpen} height={p.height} extra={p.extra} isMarked={p.isMarked} />
       ) : (
         <Empty>{answer.value.footer ?? p.empty}</Empty>
       )}
