@@ -31,10 +31,16 @@ const char *words_plural(uint64_t count)
 
 static void put_printable(FILE *to, struct str s)
 {
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned char c = (unsigned char)s.ptr[i];
+	while (s.len) {
+		uint32_t c = 0;
+		size_t len = utf8_decode(s, &c);
+		bool plain = c >= 0x20 && !(c >= 0x7f && c < 0xa0) && !utf8_turns_text(c);
 
-		fputc(c < 0x20 || c == 0x7f ? '?' : c, to);
+		if (plain && c != 0xfffd)
+			fwrite(s.ptr, 1, len, to);
+		else
+			fputs("\xef\xbf\xbd", to);
+		s = str_skip(s, len);
 	}
 }
 

@@ -18,7 +18,7 @@ const char *words_count(char to[WORDS_NUMBER], double count);
 const char *words_plural(uint64_t count);
 
 /* Writes text, line by line, indented and broken between words at `width` columns (0 = never). `mark`
- * stands in the indentation of the first line. Bytes that could drive a terminal become '?'. */
+ * stands in the indentation of the first line. What could drive a terminal becomes U+FFFD. */
 void words_wrap(FILE *to, const char *mark, const char *text, uint32_t indent, uint32_t width);
 
 /* Writes at most `room` columns of a name, the same way; returns the columns taken. */

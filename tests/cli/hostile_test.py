@@ -44,6 +44,20 @@ class Hostile(unittest.TestCase):
         self.assertNotIn(b"\x1b", run.stderr)
         self.assertIn("\ufffd[31mmissing".encode(), run.stderr)
 
+    def test_names_inside_a_trace(self):
+        """Processes, threads, categories, ops and arguments of a trace: no output brings them raw to the terminal."""
+        bad = "\x1b[31mred\x1b]0;t\x07\x9b2J\x7f\u202e"
+        about = [{"ph": "M", "name": f"{what}_name", "pid": 1, "tid": 1, "args": {"name": what + bad}} for what in ("process", "thread")]
+        path = self.folder / "x.json"
+        path.write_text(json.dumps({"traceEvents": about + [
+            {"ph": "X", "name": f"op{i % 3}{bad}", "cat": "cat" + bad, "pid": 1, "tid": 1, "ts": i * 10, "dur": 8,
+             "args": {"key" + bad: "value" + bad}} for i in range(30)]}))
+        for words in ([], ["op"], ["work"], ["tracks"], ["steps"], ["opstats"], ["phases"], ["advise"], ["path"], ["functions"],
+                      ["diff", path], ["ranks", path]):
+            run = self.run_it(*words, path, "--no-pager")
+            for raw in (b"\x1b", b"\x07", b"\xc2\x9b", b"\x7f", "\u202e".encode()):
+                self.assertNotIn(raw, run.stdout + run.stderr, words)
+
     def test_overlapping_members(self):
         path = self.folder / "x.zip"
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
