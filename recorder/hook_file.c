@@ -461,7 +461,7 @@ enum patch_index {
 
 #define REAL(name) ((__typeof__(&my_##name))file_patches[P_##name].real)
 
-/* `call`: of enum sampled_call. What is recorded has a function of its own, so that counting needs few registers. */
+/* `call`: of enum sampled_call. Recording has a function of its own, so that counting needs few registers. */
 #define MOVE(result, name, call, reads, fd, params, args)                                          \
 	static __attribute__((noinline)) result recorded_##name params;                            \
                                                                                                    \

@@ -112,7 +112,7 @@ function Graph(p: { table: TableData; metric: string; command: string; view: str
   );
 }
 
-/** What was dropped and merged, to take it back. */
+/** Shows dropped and merged names, to take them back. */
 function Changes() {
   const all = (["drop", "merge"] as const).flatMap((list) => [...listOf(list)].map((name) => [list, name] as const));
   if (!all.length) return null;

@@ -102,7 +102,7 @@ const peakTime = (row: Row, x: number[]) => {
   return next === undefined ? Number(row.ts_ns) : next - 1;
 };
 
-/** What is in use at the cursor, or at two and the difference. */
+/** Shows the memory in use at the cursor, or at two and the difference. */
 function AtCursors(p: { heap: string; cursors: number[] }) {
   const [from, to] = p.cursors.length > 1 ? p.cursors : [undefined, p.cursors[0]];
   const params = { name: "memory_at", time_from: from, time_to: to };

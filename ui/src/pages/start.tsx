@@ -48,7 +48,7 @@ export function StartPage() {
 
 const escape = (text: string) => "^" + text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "$";
 
-/** What was recorded, in a few words: steps, ranks, devices. */
+/** Describes the recording in a few words: steps, ranks, devices. */
 function Facts() {
   const steps = useAnswer<TableData>("/api/view", { name: "steps" });
   const sources = useAnswer<TableData>("/api/view", { name: "sources" });
