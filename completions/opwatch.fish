@@ -84,6 +84,7 @@ complete -c opwatch -n '__fish_seen_subcommand_from baseline' -a 'add list check
 complete -c opwatch -n '__fish_seen_subcommand_from baseline' -l commit -x -d 'add: the commit of the runs'
 complete -c opwatch -n '__fish_seen_subcommand_from diff baseline' -l fail-if -x -d 'a limit: step_time > 3%'
 complete -c opwatch -n '__fish_seen_subcommand_from diff' -l frames -d 'show a tree of frames'
+complete -c opwatch -n '__fish_seen_subcommand_from diff' -l findings -d 'compare the advice of large recordings'
 complete -c opwatch -n '__fish_seen_subcommand_from advise' -l mute -x -d 'do not run this rule'
 complete -c opwatch -n '__fish_seen_subcommand_from advise' -l least -x -d 'findings save at least this part of a step'
 complete -c opwatch -n '__fish_seen_subcommand_from advise' -l settings -r -d 'settings, instead of opwatch.toml'

@@ -412,6 +412,7 @@ struct ow_diff_options {
 		metric; /* of profiles of samples: what is compared; NULL = the default of the first one */
 	bool frames; /* the rows are a tree of frames, for a differential flame graph (the output flamegraph) */
 	double frames_least; /* leaves out frames that are less than this part of a step */
+	bool findings; /* also compare the advice of recordings with more than a million events, which takes longer than the rest */
 };
 OW_API void ow_diff_options_init(struct ow_diff_options *options);
 

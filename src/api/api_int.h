@@ -44,8 +44,8 @@ struct headline {
 /* advise.c: the verdict of the whole recording begins with the first finding of the advice. Forgotten when files are added. */
 ow_status api_add_headline(ow_profile *p, struct table *verdict, struct ow_error *err);
 /* Of two groups of runs, the base's first: which findings are gone, still there or new, beside the rows of a comparison. */
-ow_status api_diff_findings(ow_profile *const *all, size_t base, size_t count, struct table *out,
-			    struct ow_error *err);
+ow_status api_diff_findings(ow_profile *const *all, size_t base, size_t count, bool large,
+			    struct table *out, struct ow_error *err);
 void api_forget_headline(ow_profile *p);
 
 struct ow_result {

@@ -7,9 +7,13 @@
 #include "diff/diff.h"
 #include "model/backing.h"
 
+#include <limits.h>
+#include <stdio.h>
+
 #define METRIC_BYTES 256
 #define COPY_LEAST 100	/* events: fewer may be equal by chance */
 #define COPY_SAMPLES 20 /* likewise */
+#define COPY_BYTES 65536u
 
 void ow_diff_options_init(struct ow_diff_options *options)
 {
@@ -98,6 +102,36 @@ static bool has_same_samples(const struct model *a, const struct model *b)
 	return true;
 }
 
+/* Whether two files have the same bytes. False when one cannot be read, such as a folder. Of several small runs a side some may be equal by
+ * chance, so this is asked of single ones only. */
+static bool is_same_file(struct str path, struct str other, struct mem *mem)
+{
+	struct str paths[2] = { path, other };
+	char *text = mem_alloc(mem, 2 * COPY_BYTES);
+	FILE *files[2] = { NULL, NULL };
+	size_t len[2] = { 0, 0 };
+	bool same = text && path.len && other.len;
+
+	for (unsigned i = 0; same && i < 2; i++) {
+		char name[PATH_MAX];
+
+		snprintf(name, sizeof(name), "%.*s", STR_ARG(paths[i]));
+		files[i] = fopen(name, "rbe");
+		same = files[i] != NULL;
+	}
+	do {
+		for (unsigned i = 0; same && i < 2; i++)
+			len[i] = fread(text + i * COPY_BYTES, 1, COPY_BYTES, files[i]);
+		same = same && len[0] == len[1] && memcmp(text, text + COPY_BYTES, len[0]) == 0 &&
+		       !ferror(files[0]) && !ferror(files[1]);
+	} while (same && len[0]);
+	for (unsigned i = 0; i < 2; i++)
+		if (files[i])
+			fclose(files[i]);
+	mem_free(mem, text, 2 * COPY_BYTES);
+	return same;
+}
+
 /* Two names of one recording. */
 static bool is_copy(const struct model *a, const struct model *b)
 {
@@ -108,7 +142,9 @@ static ow_status check_copies(ow_profile *const *all, size_t count, struct ow_er
 {
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = i + 1; k < count; k++)
-			if (is_copy(all[i]->m, all[k]->m))
+			if (is_copy(all[i]->m, all[k]->m) ||
+			    (count == 2 &&
+			     is_same_file(path_of(all[i]), path_of(all[k]), all[i]->m->mem)))
 				return error_set(
 					err, OW_E_USAGE,
 					"%.*s is a copy of %.*s: nothing is compared with itself",
@@ -157,7 +193,17 @@ static ow_status read_by_metric(const struct reading_runs *r, const char *metric
 	return OW_OK;
 }
 
-/* Profiles of samples may have several metrics: the first default that all have. If there is none, each keeps its own: not comparable. */
+/* Whether every run consists of samples of time or events, which can be counted; those of memory cannot. */
+static bool are_samples(const struct reading_runs *r)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (!r->runs[i].own_metric.len || str_eq(r->runs[i].unit, STR("bytes")))
+			return false;
+	return true;
+}
+
+/* Profiles of samples may have several metrics: the first default that all have. If there is none, the samples are counted, and the runs are
+ * not comparable. */
 static ow_status agree_on_metric(const struct reading_runs *r, bool frames)
 {
 	bool good = true;
@@ -172,6 +218,8 @@ static ow_status agree_on_metric(const struct reading_runs *r, bool frames)
 		if (*metric)
 			OW_TRY(read_by_metric(r, metric, frames, &good));
 	}
+	if (!good && are_samples(r))
+		OW_TRY(read_by_metric(r, METRIC_SAMPLES, frames, &good));
 	return OW_OK;
 }
 
@@ -206,8 +254,8 @@ static ow_status read_runs(const struct reading_runs *r, const char *metric, boo
 }
 
 static ow_status compare(ow_profile *const *all, size_t base, size_t count,
-			 const struct diff_options *options, const char *wanted, struct table *out,
-			 struct ow_error *err)
+			 const struct diff_options *options, const struct ow_diff_options *full,
+			 struct table *out, struct ow_error *err)
 {
 	struct mem *mem = &all[0]->mem;
 	struct diff_run *runs = mem_zalloc(mem, count * sizeof(*runs));
@@ -217,13 +265,13 @@ static ow_status compare(ow_profile *const *all, size_t base, size_t count,
 
 	if (!runs)
 		return error_no_memory(err);
-	status = read_runs(&reading, wanted, options->frames);
+	status = read_runs(&reading, full->metric, options->frames);
 	if (status == OW_OK)
 		status = check_copies(all, count, err);
 	if (status == OW_OK)
 		status = diff_table(runs, base, count - base, options, out, &gate, err);
 	if (status == OW_OK && !options->frames)
-		status = api_diff_findings(all, base, count, out, err);
+		status = api_diff_findings(all, base, count, full->findings, out, err);
 	for (size_t i = 0; i < count; i++)
 		diff_run_release(&runs[i]);
 	mem_free(mem, runs, count * sizeof(*runs));
@@ -258,7 +306,7 @@ ow_status ow_diff(ow_profile *const *base, size_t base_count, ow_profile *const 
 	status = check_profiles(all, base_count, count, err);
 	r = status == OW_OK ? table_new(&base[0]->mem, "diff", err) : NULL;
 	if (status == OW_OK)
-		status = r ? compare(all, base_count, count, &limits, full.metric, r, err)
+		status = r ? compare(all, base_count, count, &limits, &full, r, err)
 			   : OW_E_NO_MEMORY;
 	mem_free(&base[0]->mem, all, count * sizeof(*all));
 	if (status != OW_OK) {

@@ -9,6 +9,8 @@
 #include "base/json_escape.h"
 
 #define RUNS_MOST 4 /* of a side: rules take about as long as reading a file */
+#define EVENTS_MOST                                                                                \
+	1000000u /* of all runs that are asked: with more, rules take several times as long as the comparison */
 #define WHERE_BYTES 200
 
 /* A rule in the runs of one side. */
@@ -163,15 +165,36 @@ static ow_status add_extras(const struct side *base, const struct side *new, str
 	return failed ? error_no_memory(err) : OW_OK;
 }
 
-ow_status api_diff_findings(ow_profile *const *all, size_t base, size_t count, struct table *out,
-			    struct ow_error *err)
+static bool is_asked(size_t run, size_t base)
+{
+	return run < base ? run < RUNS_MOST : run - base < RUNS_MOST;
+}
+
+/* Whether the recordings are too large for rules to be asked beside a comparison. */
+static bool are_large(ow_profile *const *all, size_t base, size_t count)
+{
+	uint64_t events = 0;
+
+	for (size_t i = 0; i < count; i++)
+		events += is_asked(i, base) ? all[i]->m->event.count : 0;
+	return events > EVENTS_MOST;
+}
+
+ow_status api_diff_findings(ow_profile *const *all, size_t base, size_t count, bool large,
+			    struct table *out, struct ow_error *err)
 {
 	struct mem *mem = &all[0]->mem;
 	struct side *sides = mem_zalloc(mem, 2 * rule_count * sizeof(*sides));
 	ow_status status = sides ? OW_OK : error_no_memory(err);
 
+	if (status == OW_OK && !large && are_large(all, base, count)) {
+		mem_free(mem, sides, 2 * rule_count * sizeof(*sides));
+		table_add_extra(out, "findings", "null");
+		table_add_extra_text(out, "findings_text", NULL);
+		return OW_OK;
+	}
 	for (size_t i = 0; status == OW_OK && i < count; i++)
-		if (i < base ? i < RUNS_MOST : i - base < RUNS_MOST)
+		if (is_asked(i, base))
 			status = read_advice(all[i], i < base ? sides : sides + rule_count, err);
 	if (status == OW_OK)
 		status = add_extras(sides, sides + rule_count, mem, out, err);

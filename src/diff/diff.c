@@ -68,6 +68,8 @@ enum column_unit diff_unit(const struct comparison *c)
 {
 	struct str unit = c->runs[0].unit;
 
+	if (c->mixed)
+		return UNIT_COUNT;
 	if (!unit.len || str_eq(unit, STR("ns")))
 		return UNIT_NS;
 	return str_eq(unit, STR("bytes")) ? UNIT_BYTES : UNIT_COUNT;
@@ -92,8 +94,10 @@ enum diff_change diff_change_of(const struct diff_row *row)
 		return row->on[0] ? CHANGE_GONE : CHANGE_NEW;
 	if (row->change != CHANGE_NONE)
 		return row->change;
-	if (row->mean[0] == row->mean[1] && row->count[0] == row->count[1])
+	if (row->mean[0] == row->mean[1] && (row->counts_unknown || row->count[0] == row->count[1]))
 		return CHANGE_NONE;
+	if (row->counts_unknown)
+		return CHANGE_DURATION;
 	times = row->count[0] > 0 ? (row->count[1] - row->count[0]) * row->mean[0] / row->count[0]
 				  : 0;
 	longer = row->mean[1] - row->mean[0] - times;
@@ -241,8 +245,12 @@ static void fill_row(struct table *t, const struct diff_row *row, int64_t base_n
 	table_set_int(t, at, COLUMN_BASE, base_ns);
 	table_set_int(t, at, COLUMN_NEW, new_ns);
 	table_set_int(t, at, COLUMN_DELTA, new_ns - base_ns);
-	table_set_real(t, at, COLUMN_BASE_COUNT, row->count[0]);
-	table_set_real(t, at, COLUMN_NEW_COUNT, row->count[1]);
+	for (unsigned side = 0; side < 2; side++)
+		if (row->counts_unknown)
+			table_set_unknown(t, at, side ? COLUMN_NEW_COUNT : COLUMN_BASE_COUNT);
+		else
+			table_set_real(t, at, side ? COLUMN_NEW_COUNT : COLUMN_BASE_COUNT,
+				       row->count[side]);
 	set_word(t, at, COLUMN_CHANGE, change_words[diff_change_of(row)]);
 	set_word(t, at, COLUMN_MATCHED, row->matched_by);
 	table_set_known_text(t, at, COLUMN_NEW_OP, row->new_op);
@@ -308,7 +316,7 @@ static void add_count(struct table *t, const char *name, size_t count)
 
 static double launches_of(const struct diff_run *run)
 {
-	return run->steps ? (double)run->launches / (double)run->steps : 0;
+	return run->launches_known ? (double)run->launches / (double)run->steps : (double)NAN;
 }
 
 static double float_ops_of(const struct diff_run *run)
@@ -384,7 +392,9 @@ static void add_values(struct comparison *c)
 			     c->runs[0].metric.len ? arena_cstr(&c->scratch, c->runs[0].metric)
 						   : NULL);
 	table_add_extra_text(t, "metric_unit",
-			     c->runs[0].unit.len ? arena_cstr(&c->scratch, c->runs[0].unit) : NULL);
+			     c->mixed		   ? "mixed"
+			     : c->runs[0].unit.len ? arena_cstr(&c->scratch, c->runs[0].unit)
+						   : NULL);
 	diff_write_sentence(c, sentence, sizeof(sentence));
 	table_add_extra_text(t, "sentence", sentence);
 }

@@ -37,6 +37,7 @@ struct diff_row {
 	double mean[2]; /* of the runs of a side */
 	double count[2];
 	bool on[2];		/* some run of that side has it */
+	bool counts_unknown;	/* samples do not say how often something ran */
 	bool moved;		/* its line has another number in the new runs */
 	const char *matched_by; /* NULL: the other side does not have it */
 	enum diff_change change;

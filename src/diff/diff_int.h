@@ -22,6 +22,7 @@ struct comparison {
 	struct shift means, robust;
 	double p, detectable;
 	bool comparable;
+	bool mixed; /* values of different units: their differences say nothing */
 	char why[256];
 	const char *conclusion;
 };

@@ -15,10 +15,11 @@ static const struct {
 	const char *unit;
 	double factor;
 	enum human_unit of;
-} amounts[] = { { "ns", 1, HUMAN_UNIT_NS },	 { "us", 1e3, HUMAN_UNIT_NS },
-		{ "ms", 1e6, HUMAN_UNIT_NS },	 { "s", 1e9, HUMAN_UNIT_NS },
-		{ "KB", 1e3, HUMAN_UNIT_BYTES }, { "MB", 1e6, HUMAN_UNIT_BYTES },
-		{ "GB", 1e9, HUMAN_UNIT_BYTES } };
+} amounts[] = { { "ns", 1, HUMAN_UNIT_NS },	     { "us", 1e3, HUMAN_UNIT_NS },
+		{ "ms", 1e6, HUMAN_UNIT_NS },	     { "s", 1e9, HUMAN_UNIT_NS },
+		{ "KB", 1e3, HUMAN_UNIT_BYTES },     { "MB", 1e6, HUMAN_UNIT_BYTES },
+		{ "GB", 1e9, HUMAN_UNIT_BYTES },     { "KiB", 0x1p10, HUMAN_UNIT_BYTES },
+		{ "MiB", 0x1p20, HUMAN_UNIT_BYTES }, { "GiB", 0x1p30, HUMAN_UNIT_BYTES } };
 
 /* "3%", "1.5ms", "20": false when it is none, or does not fit what is limited. Values of samples may be in any unit. */
 static bool parse_amount(struct arena *arena, struct str text, struct diff_limit *limit)
@@ -122,7 +123,9 @@ static bool limit_values(const struct comparison *c, const struct diff_limit *li
 				return false;
 			values[r] = (double)run->peak_memory;
 		} else if (strcmp(limit->metric, "launches") == 0) {
-			values[r] = run->steps ? (double)run->launches / (double)run->steps : 0;
+			if (!run->launches_known)
+				return false;
+			values[r] = (double)run->launches / (double)run->steps;
 		} else {
 			for (size_t i = 0; i < c->rows.count; i++)
 				if (chosen[i])

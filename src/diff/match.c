@@ -124,6 +124,7 @@ static ow_status add_cells(struct diff_rows *d, struct map *map, size_t run, str
 		row->ns[run] += (double)cell->ns / steps;
 		row->count[side] += (double)cell->count / steps / (double)d->runs[side];
 		row->on[side] = true;
+		row->counts_unknown = row->counts_unknown || from->counts_unknown;
 		row->moved = row->moved || shift;
 		if (side && cell->line_number) {
 			row->file = cell->file;
@@ -299,6 +300,17 @@ static size_t add_word(char *to, struct str word, bool argument)
 	return len;
 }
 
+/* Without what writers of folded stacks add: "f_[k]" of the kernel, "_[j]" of a compiler at run time. */
+static struct str plain_name(struct str name)
+{
+	static const char *const marks[] = { "_[k]", "_[j]", "_[i]", "_[w]" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(marks); i++)
+		if (str_ends(name, str_from(marks[i])))
+			return str_first(name, name.len - strlen(marks[i]));
+	return name;
+}
+
 /* "volta_sgemm_128x64_tn<float, 4>" → "sgemmxtn": letters without numbers, hashes, architectures, types of templates and lists of arguments. */
 static struct str normal_name(struct arena *arena, struct str name)
 {
@@ -307,6 +319,7 @@ static struct str normal_name(struct arena *arena, struct str name)
 
 	if (!text)
 		return STR("");
+	name = plain_name(name);
 	for (size_t i = 0; i <= name.len; i++) {
 		char c = i < name.len ? name.ptr[i] : '_';
 

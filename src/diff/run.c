@@ -5,7 +5,6 @@
  */
 #include "diff/run.h"
 
-#include "analyze/memory/heaps.h"
 #include "analyze/samples/samples.h"
 #include "base/radix.h"
 #include "base/vec.h"
@@ -16,6 +15,7 @@
 #define LINE_BYTES 256
 #define ARGS_MAX 65536u
 #define SHAPES_MAX 256u
+#define SEQUENCE_MOST 65536u /* a longer order of a step adds time and no knowledge */
 
 /* A part of an event in a step. */
 struct piece {
@@ -38,6 +38,7 @@ struct operators {
 
 struct cell_key {
 	uint32_t class, op, outer, frame;
+	uint32_t name; /* of an event without an op */
 	int32_t rank;
 };
 
@@ -59,6 +60,7 @@ struct reader {
 	struct piece *pieces;
 	size_t piece_count, piece_cap;
 	struct diff_read_options options;
+	bool async; /* requests that overlap freely count, too */
 };
 
 /* ---- operators ---- */
@@ -197,13 +199,17 @@ static struct cell_key key_of(const struct reader *r, uint32_t event, enum phase
 	frame = frame_of(r, outer);
 	if (!frame)
 		frame = frame_of(r, call ? call : event);
-	return (struct cell_key){ class, m->event.op[event].v, outer ? m->event.op[outer].v : 0,
-				  frame, m->source.rank[m->track.source[track].v] };
+	return (struct cell_key){ class,
+				  m->event.op[event].v,
+				  outer ? m->event.op[outer].v : 0,
+				  frame,
+				  m->event.op[event].v ? 0 : COLUMN_GET(m->event.name, event).v,
+				  m->source.rank[m->track.source[track].v] };
 }
 
 static uint64_t key_hash(const struct cell_key *k)
 {
-	return map_hash_u64(map_hash_u64(k->class, k->op),
+	return map_hash_u64(map_hash_u64(k->class, map_hash_u64(k->op, k->name)),
 			    map_hash_u64(map_hash_u64(k->outer, k->frame), (uint64_t)k->rank + 1));
 }
 
@@ -259,7 +265,8 @@ static ow_status new_cell(struct reader *r, const struct cell_key *key, uint32_t
 			  uint32_t *number)
 {
 	struct diff_run *run = r->run;
-	struct str own = op_text(r->m, key->op);
+	struct str own =
+		key->name ? model_str(r->m, (str_id){ key->name }) : op_text(r->m, key->op);
 	struct diff_cell cell = { .class = (enum phase_class)key->class,
 				  .rank = key->rank,
 				  .op = own };
@@ -409,7 +416,7 @@ static ow_status begin_piece(struct sweep *s, struct piece *piece, bool typical)
 	run->float_ops += (double)r->m->op.float_ops[r->m->event.op[piece->event].v];
 	if (piece->class == CLASS_LAUNCH)
 		run->launches++;
-	if (typical &&
+	if (typical && run->sequence_count < SEQUENCE_MOST &&
 	    !vec_push(r->mem, run->sequence, run->sequence_count, run->sequence_cap, number))
 		return error_no_memory(r->err);
 	return OW_OK;
@@ -493,6 +500,15 @@ static ow_status choose_windows(struct reader *r, const struct steady_steps *ste
 	return OW_OK;
 }
 
+/* Whether an event has a time that counts. */
+static bool is_timed(const struct reader *r, uint32_t event)
+{
+	uint8_t ph = COLUMN_GET(r->m->event.ph, event);
+
+	return event_is_slice(r->m, event) ||
+	       (r->async && (ph == 'b' || ph == 'S') && r->m->event.dur_ns[event] != TIME_UNKNOWN);
+}
+
 /* The class of an event in the sweep: that of `phases`; in recordings in which nothing has a phase, any slice is work of the host. */
 static enum phase_class piece_class(const struct reader *r, uint32_t event, uint32_t source,
 				    bool unclassified)
@@ -519,7 +535,7 @@ static ow_status sweep_windows(struct reader *r, uint32_t source, const struct u
 	for (uint32_t i = 1; i < m->event.count; i++) {
 		enum phase_class class;
 
-		if (m->track.source[m->event.track[i].v].v != source || !event_is_slice(m, i))
+		if (m->track.source[m->event.track[i].v].v != source || !is_timed(r, i))
 			continue;
 		class = piece_class(r, i, source, unclassified);
 		if (class != CLASS_COUNT)
@@ -566,7 +582,7 @@ static ow_status read_whole(struct reader *r, uint32_t source, bool unclassified
 	struct used used = { .windows = windows, .count = 1 };
 
 	for (uint32_t i = 1; i < m->event.count; i++)
-		if (m->track.source[m->event.track[i].v].v == source && event_is_slice(m, i) &&
+		if (m->track.source[m->event.track[i].v].v == source && is_timed(r, i) &&
 		    piece_class(r, i, source, unclassified) != CLASS_COUNT) {
 			window.start_ns = MIN(window.start_ns, m->event.ts_ns[i]);
 			window.end_ns = MAX(window.end_ns, event_end(m, i));
@@ -607,35 +623,26 @@ static ow_status read_op_steps(struct reader *r)
 	return OW_OK;
 }
 
-static ow_status read_without_phases(struct reader *r)
+static ow_status read_slices(struct reader *r)
 {
 	for (uint32_t s = 1; s < r->m->source.count; s++)
 		OW_TRY(read_whole(r, s, true));
-	if (!r->run->steps)
-		OW_TRY(read_op_steps(r));
-	return r->run->steps ? OW_OK : diff_samples_read(r->m, &r->options, r->run, r->err);
+	return OW_OK;
 }
 
-/* ---- memory ---- */
-
-static ow_status find_peak(struct model *m, struct diff_run *run, struct ow_error *err)
+/* The first kind of data that the recording has. */
+static ow_status read_without_phases(struct reader *r)
 {
-	struct view_options options;
-	struct heaps heaps;
-	ow_status status;
-
-	view_options_init(&options);
-	status = heaps_find(&heaps, m, &options, err);
-	run->peak_memory = -1;
-	if (status == OW_E_EMPTY || status == OW_E_NOT_FOUND) {
-		error_clear(err);
-		status = OW_OK;
-	} else if (status == OW_OK) {
-		for (uint32_t i = 1; i < heaps.count; i++)
-			run->peak_memory = MAX(run->peak_memory, heaps.items[i].peak);
+	OW_TRY(read_slices(r));
+	if (!r->run->steps)
+		OW_TRY(read_op_steps(r));
+	if (!r->run->steps)
+		OW_TRY(diff_samples_read(r->m, &r->options, r->run, r->err));
+	if (!r->run->steps) {
+		r->async = true;
+		OW_TRY(read_slices(r));
 	}
-	heaps_release(&heaps);
-	return status;
+	return OW_OK;
 }
 
 /* ---- all ---- */
@@ -669,6 +676,14 @@ static ow_status prepare(struct reader *r)
 	return find_operators(r);
 }
 
+static bool any_device(const struct reader *r)
+{
+	for (uint32_t s = 1; s < r->m->source.count; s++)
+		if (r->has_device[s])
+			return true;
+	return false;
+}
+
 static ow_status read_all(struct reader *r)
 {
 	if (r->options.metric && r->m->sample.count > 1) { /* samples are asked for */
@@ -678,11 +693,12 @@ static ow_status read_all(struct reader *r)
 		OW_TRY(prepare(r));
 		for (uint32_t s = 1; s < r->m->source.count; s++)
 			OW_TRY(r->options.whole ? read_whole(r, s, false) : read_source(r, s));
+		r->run->launches_known = r->run->steps && (r->run->launches || !any_device(r));
 		if (!r->run->steps)
 			OW_TRY(read_without_phases(r));
 	}
 	OW_TRY(diff_settings_read(r->m, r->run, r->err));
-	return find_peak(r->m, r->run, r->err);
+	return diff_memory_read(r->m, !r->run->steps, r->run, r->err);
 }
 
 static void release_reader(struct reader *r)

@@ -46,7 +46,8 @@ struct diff_run {
 	uint64_t all_steps; /* also those that are left out: warm-up, the last one */
 	int64_t all_steps_ns; /* of these */
 	uint64_t launches;    /* calls that start device work, in those used */
-	double float_ops;     /* in those used; 0: unknown */
+	bool launches_known;
+	double float_ops; /* in those used; 0: unknown */
 	/* cells in the order in which they begin, in the step nearest the median */
 	uint32_t *sequence;
 	size_t sequence_count, sequence_cap;
@@ -55,7 +56,9 @@ struct diff_run {
 	size_t rank_count, rank_cap;
 	struct diff_setting *settings; /* by name */
 	size_t setting_count, setting_cap;
-	struct str metric, unit;   /* of profiles of samples: what they count; empty: time */
+	struct str metric, unit;   /* of profiles of samples and of memory; empty: time */
+	struct str own_metric;	   /* what its samples measure, although they are only counted */
+	bool counts_unknown;	   /* of cells: samples do not say how often something ran */
 	struct diff_frame *frames; /* of these, when asked for: callers first */
 	size_t frame_count, frame_cap;
 };
@@ -66,12 +69,18 @@ struct diff_read_options {
 	bool whole;	    /* as one step from the first event to the last */
 };
 
+/* The metric that every profile of samples has: how many they are, whatever each stands for. */
+#define METRIC_SAMPLES "samples"
+#define METRIC_MEMORY "peak_memory"
+
 /* Reads a frozen model; OW_E_USAGE when a profile of samples does not have the metric. diff_run_release is due in any case. */
 ow_status diff_run_read(struct model *m, const struct diff_read_options *options,
 			struct diff_run *run, struct ow_error *err);
 /* run_samples.c: the cells of a profile of samples. */
 ow_status diff_samples_read(const struct model *m, const struct diff_read_options *options,
 			    struct diff_run *run, struct ow_error *err);
+/* run_memory.c: the peak of the largest heap; with `cells` also what was in use then, in bytes, for recordings of memory alone. */
+ow_status diff_memory_read(struct model *m, bool cells, struct diff_run *run, struct ow_error *err);
 /* setup.c: what the facts of its sources say. */
 ow_status diff_settings_read(const struct model *m, struct diff_run *run, struct ow_error *err);
 void diff_run_release(struct diff_run *run);

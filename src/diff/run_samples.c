@@ -16,9 +16,18 @@ struct reader {
 	struct diff_run *run;
 	struct arena scratch;
 	const char *metric;
+	bool counted;	 /* each sample weighs one */
 	int64_t *sums;	 /* per stack: what its samples weigh */
 	int64_t *counts; /* per stack: how many they are */
 };
+
+static bool has_metric(const struct model *m, struct str name)
+{
+	for (uint32_t i = 1; i < m->metric.count; i++)
+		if (str_eq(name, model_str(m, m->metric.name[i])))
+			return true;
+	return false;
+}
 
 /* The metric to compare: the one that the user asked for, or the default. chosen: per metric, as every source has its own. */
 static ow_status choose_metric(struct reader *r, bool *chosen)
@@ -27,6 +36,9 @@ static ow_status choose_metric(struct reader *r, bool *chosen)
 	struct str name = r->metric ? str_from(r->metric) : STR("");
 	struct str path = model_str(m, m->source.path[m->source.count > 1]);
 
+	r->counted = r->metric && strcmp(r->metric, METRIC_SAMPLES) == 0 && !has_metric(m, name);
+	if (r->counted)
+		name = STR("");
 	for (uint32_t i = 1; i < m->metric.count && !name.len; i++)
 		if (m->metric.is_default[i])
 			name = model_str(m, m->metric.name[i]);
@@ -37,6 +49,11 @@ static ow_status choose_metric(struct reader *r, bool *chosen)
 				model_str(m, m->metric.name[i]); /* lives as long as the run */
 			r->run->unit = model_str(m, m->metric.unit[i]);
 		}
+	}
+	r->run->own_metric = r->run->metric;
+	if (r->counted && r->run->metric.len) {
+		r->run->metric = STR(METRIC_SAMPLES);
+		r->run->unit = STR("samples");
 	}
 	if (r->metric && m->sample.count > 1 && !r->run->metric.len)
 		return error_set(r->err, OW_E_USAGE,
@@ -61,7 +78,7 @@ static ow_status sum_stacks(struct reader *r, int64_t *samples)
 
 		if (!chosen[m->sample.metric[i].v] || m->sample.weight[i] <= 0)
 			continue;
-		r->sums[stack] = span_add(r->sums[stack], m->sample.weight[i]);
+		r->sums[stack] = span_add(r->sums[stack], r->counted ? 1 : m->sample.weight[i]);
 		r->counts[stack]++;
 		++*samples;
 	}
@@ -170,7 +187,9 @@ static ow_status read_all(struct reader *r, bool frames)
 	OW_TRY(sum_stacks(r, &samples));
 	OW_TRY(add_cells(r));
 	r->run->steps = r->run->cell_count != 0;
-	if (r->run->total_ns == samples && str_eq(r->run->unit, STR("count")))
+	r->run->counts_unknown = r->run->cell_count != 0;
+	if (str_eq(r->run->unit, STR("count")) &&
+	    (r->run->total_ns == samples || str_eq(r->run->metric, STR(METRIC_SAMPLES))))
 		r->run->unit = STR("samples"); /* how much each stands for was not recorded */
 	return frames ? add_frames(r) : OW_OK;
 }

@@ -11,6 +11,7 @@
 #define WORTH 0.2      /* of the difference: a smaller part is not named */
 #define NAME_BYTES 80u /* of names */
 #define SHAPE_BYTES 60u
+#define FACTOR_LEAST 10 /* from here on the ratio is given, not the difference in percent */
 
 struct line {
 	char *to;
@@ -78,6 +79,23 @@ static const char *precision(struct str types)
 	return NULL;
 }
 
+/* "12", "0.75", "22528": means of steps, so they may have a fraction. */
+static void put_count(struct line *line, double count)
+{
+	if (fabs(count - round(count)) < 0.005 || count >= 1000)
+		put(line, "%.0f", count);
+	else
+		put(line, "%.3g", count);
+}
+
+static void put_counts(struct line *line, const struct diff_row *row)
+{
+	put(line, ", which now runs ");
+	put_count(line, row->count[1]);
+	put(line, " times instead of ");
+	put_count(line, row->count[0]);
+}
+
 /* ", which now runs in fp32 instead of fp16" */
 static void put_reason(struct line *line, const struct diff_row *row)
 {
@@ -94,8 +112,7 @@ static void put_reason(struct line *line, const struct diff_row *row)
 		    STR_ARG(some(row->shapes[1], SHAPE_BYTES)),
 		    STR_ARG(some(row->shapes[0], SHAPE_BYTES)));
 	else if (change == CHANGE_COUNT)
-		put(line, ", which now runs %.4g times instead of %.4g", row->count[1],
-		    row->count[0]);
+		put_counts(line, row);
 	else if (row->new_op.len)
 		put(line, ", which is now %.*s", STR_ARG(some(row->new_op, NAME_BYTES)));
 	else if (row->part[0].len && row->part[1].len && !str_eq(row->part[0], row->part[1]))
@@ -106,10 +123,14 @@ static void put_difference(struct line *line, const struct comparison *c)
 {
 	const struct diff_run *run = &c->runs[0];
 	const char *what = run->known ? "per step" : "in all";
-	char delta[HUMAN_SIZE], share[32] = "";
+	double ratio = c->step_ns[0] ? (double)c->step_ns[1] / (double)c->step_ns[0] : 0;
+	char delta[HUMAN_SIZE], share[64] = "";
 
 	human_int(delta, llabs(c->delta_ns), diff_human_unit(c), false);
-	if (c->step_ns[0])
+	if (ratio >= FACTOR_LEAST) /* percentages of that size are hard to read */
+		snprintf(share, sizeof(share), " (%.*f times the base)", ratio < 100 ? 1 : 0,
+			 ratio);
+	else if (c->step_ns[0])
 		snprintf(share, sizeof(share), " (%.1f %%)",
 			 100.0 * (double)llabs(c->delta_ns) / (double)c->step_ns[0]);
 	if (!c->delta_ns)
@@ -127,6 +148,27 @@ static void put_difference(struct line *line, const struct comparison *c)
 		    what);
 }
 
+/* "base has times, new has samples of cycles: …" */
+static void put_kinds(struct line *line, const struct comparison *c)
+{
+	const struct diff_run *first = &c->runs[0], *other = first;
+
+	for (size_t i = 1; i < c->base + c->other && other == first; i++)
+		if (!str_eq(c->runs[i].unit, first->unit))
+			other = &c->runs[i];
+	for (unsigned side = 0; side < 2; side++) {
+		const struct diff_run *run = side ? other : first;
+
+		put(line, "%s", side ? ", another run has " : "base has ");
+		if (run->metric.len)
+			put(line, "%.*s in %.*s", STR_ARG(some(run->metric, NAME_BYTES)),
+			    STR_ARG(some(run->unit.len ? run->unit : STR("ns"), NAME_BYTES)));
+		else
+			put(line, "times of events");
+	}
+	put(line, ": their difference says nothing");
+}
+
 void diff_write_sentence(const struct comparison *c, char *to, size_t size)
 {
 	const struct diff_row *row = largest(c);
@@ -134,6 +176,10 @@ void diff_write_sentence(const struct comparison *c, char *to, size_t size)
 	char part[HUMAN_SIZE];
 	double own;
 
+	if (c->mixed) {
+		put_kinds(&line, c);
+		return;
+	}
 	put_difference(&line, c);
 	if (!row || !c->delta_ns || fabs(change_ns(row)) < WORTH * (double)llabs(c->delta_ns))
 		return;

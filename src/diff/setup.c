@@ -329,10 +329,18 @@ static struct str unit_of(const struct diff_run *run)
 	return run->unit.len ? run->unit : STR("ns");
 }
 
+/* What its values measure, before samples were only counted. */
 static struct str metric_of(const struct diff_run *run)
 {
-	return run->metric.len ? str_first(run->metric, MIN(run->metric.len, 80u))
-			       : STR("timed events");
+	struct str metric = run->own_metric.len ? run->own_metric : run->metric;
+
+	return metric.len ? str_first(metric, MIN(metric.len, 80u)) : STR("timed events");
+}
+
+/* The values are numbers of samples, since that is all that both have. */
+static bool is_only_counted(const struct diff_run *run)
+{
+	return str_eq(run->metric, STR(METRIC_SAMPLES));
 }
 
 /* Runs that count other things: in another unit, by another metric of samples, whole recordings because some run has no steps. */
@@ -347,9 +355,11 @@ static void refuse_other_kinds(struct comparison *c)
 		if (!str_eq(unit_of(run), unit_of(first)))
 			snprintf(c->why, sizeof(c->why), "the unit %.*s → %.*s",
 				 STR_ARG(unit_of(first)), STR_ARG(unit_of(run)));
-		else if (!str_eq(run->metric, first->metric))
-			snprintf(c->why, sizeof(c->why), "the metric %.*s → %.*s",
-				 STR_ARG(metric_of(first)), STR_ARG(metric_of(run)));
+		else if (!str_eq(metric_of(run), metric_of(first)))
+			snprintf(c->why, sizeof(c->why), "the metric %.*s → %.*s%s",
+				 STR_ARG(metric_of(first)), STR_ARG(metric_of(run)),
+				 is_only_counted(first) ? ", so numbers of samples are compared"
+							: "");
 		else if (run->whole)
 			snprintf(c->why, sizeof(c->why),
 				 "some runs have no steps, so whole recordings are compared");
@@ -366,6 +376,8 @@ ow_status diff_compare_setup(struct comparison *c)
 	const char *text;
 
 	c->comparable = true;
+	for (size_t i = 1; i < c->base + c->other; i++)
+		c->mixed = c->mixed || !str_eq(unit_of(&c->runs[i]), unit_of(&c->runs[0]));
 	OW_TRY(list_names(c, &names, &count));
 	buf_init(&json, c->mem);
 	buf_add_char(&json, '[');

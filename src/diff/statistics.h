@@ -16,8 +16,8 @@ struct shift {
 };
 
 double stat_mean(const double *x, size_t n);
-/* Two-sided probability of a difference of means that large, if the runs were shuffled. Exact up to 100,000 ways to shuffle, else of
- * that many drawn ones. 1 when a side is empty. */
+/* Two-sided probability of a difference of means that large, if the runs were shuffled. Exact up to 100,000 ways to shuffle, else of 20,000
+ * drawn ones. 1 when a side is empty. */
 double stat_permutation(const double *a, size_t n, const double *b, size_t m);
 /* b - a. */
 struct shift stat_means(const double *a, size_t n, const double *b, size_t m);

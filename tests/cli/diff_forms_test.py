@@ -64,6 +64,45 @@ class Forms(unittest.TestCase):
         (self.folder / "x.folded").write_text("".join(f"main;f{i} {i}\n" for i in range(1, 60)), encoding="utf-8")
         (self.folder / "y.folded").write_text((self.folder / "x.folded").read_text(encoding="utf-8"), encoding="utf-8")
         self.diff("x.folded", "y.folded", code=2, says="compared with itself")
+        # Recordings of a few events, and of none.
+        for name in ("few", "more"):
+            self.write(name, {"traceEvents": document["traceEvents"][:12]})
+        self.diff("few.json", "more.json", code=2, says="compared with itself")
+        for name in ("m.raw", "n.raw"):
+            self.memory(name, 5)
+        self.diff("m.raw", "n.raw", code=2, says="compared with itself")
+
+    def memory(self, name, blocks):
+        """The raw memory timeline of torch.profiler: time, action, bytes, category; no events."""
+        rows = [[-1, 1, 4 << 20, 0]] + [[1000 * i, 2, 4 << 20, 4] for i in range(1, blocks)]
+        (self.folder / name).write_text(json.dumps(rows), encoding="utf-8")
+        return name
+
+    def test_other_kinds(self):
+        """Recordings of memory, of requests that overlap, of samples: what both have is compared; what cannot be subtracted is said to be so."""
+        answer = self.diff(self.memory("m.raw", 5), self.memory("n.raw", 8), "--json")
+        self.assertEqual((answer["metric"], answer["metric_unit"], answer["base_step_ns"], answer["new_step_ns"]),
+                         ("peak_memory", "bytes", 5 << 20 << 2, 8 << 20 << 2))
+        self.assertEqual(sum(r["delta_ns"] for r in answer["rows"]) + answer["unexplained_ns"], 3 << 22)
+        for name, dur in (("p", 100), ("q", 150)):
+            self.write(name, [{"ph": ph, "cat": "net", "id": i, "pid": 1, "tid": 1, "name": "request", "ts": 1000 * i + (dur if ph == "e" else 0)}
+                              for i in range(5) for ph in "be"])
+        answer = self.diff("p.json", "q.json", "--json")
+        self.assertEqual([(r["op"], r["base_ns"], r["new_ns"]) for r in answer["rows"]], [("request", 500_000, 750_000)])
+        self.assertIsNone(answer["base_launches"])  # these recordings do not have them
+        (self.folder / "x.folded").write_text("main;f_[k] 5\nmain;g 7\n", encoding="utf-8")
+        (self.folder / "y.folded").write_text("main;f 2\nmain;g 1\n", encoding="utf-8")
+        answer = self.diff("x.folded", "y.folded", "--json")
+        self.assertEqual([(r["op"], r["delta_ns"], r["base_count"], r["matched_by"]) for r in answer["rows"]],
+                         [("g", -6, None, "op"), ("f_[k]", -3, None, "normalised name")])
+        answer = self.diff("x.folded", "a.json", "--json", "--fail-if", "step_time > 1%", code=4)
+        self.assertIn("their difference says nothing", answer["sentence"])
+        self.assertEqual(answer["metric_unit"], "mixed")
+        self.assertEqual(self.diff("p.json", "q.json", "--json")["rows"][0]["base_count"], 5)
+        self.assertIn("times the base) slower", self.diff("p.json", "a.json").stdout)
+        text = self.diff("p.json", "q.json").stdout
+        self.assertIn("These recordings differ;", text)
+        self.assertNotIn("regression", text.lower())
 
     def test_bad_input(self):
         self.write("empty", "")

@@ -36,7 +36,7 @@ class Corpus(unittest.TestCase):
         for r in answer["rows"]:
             self.assertEqual(r["new_ns"] - r["base_ns"], r["delta_ns"])
             self.assertTrue(r["op"], r)  # no unnamed row
-            self.assertEqual(r["change"] == "new", r["base_count"] == 0 and r["base_ns"] == 0 and r["matched_by"] is None, r)
+            self.assertEqual(r["change"] == "new", r["base_count"] in (0, None) and r["base_ns"] == 0 and r["matched_by"] is None, r)
 
     def test_a_copy_is_refused(self):
         """Under another name, or compressed: a recording is not compared with itself."""
@@ -154,7 +154,8 @@ class Corpus(unittest.TestCase):
             other = f"{CORPUS}/perf-script/fg-perf-dd-stacks-01.txt"
             answer = diff(f"{folder}/a.folded", other, "--fail-if", "step_time > 3%", codes=(4,))
             self.check_sums(answer)
-            self.assertEqual((answer["comparable"], answer["comparable_why"]), (False, "the unit count → ns"))
+            self.assertEqual((answer["comparable"], answer["comparable_why"], answer["metric_unit"]),
+                             (False, "the metric samples → cpu-clock, so numbers of samples are compared", "samples"))
             done = run(other, f"{folder}/a.folded", "--metric", "cpu-clock")
             self.assertEqual(done.returncode, 2)
             self.assertIn(b"has no samples of 'cpu-clock'", done.stderr)
@@ -173,7 +174,7 @@ class Corpus(unittest.TestCase):
                 self.assertEqual((answer["metric"], answer["comparable"]), ("instructions", True))
             pathlib.Path(folder, "other.txt").write_text(script("cycles", 4), encoding="utf-8")
             answer = diff(f"{folder}/one.txt", f"{folder}/other.txt", "--fail-if", "step_time > 3%", codes=(4,))
-            self.assertEqual(answer["comparable_why"], "the metric instructions → cycles")
+            self.assertEqual(answer["comparable_why"], "the metric instructions → cycles, so numbers of samples are compared")
 
     def test_steps_on_one_side(self):
         """A trace with steps against one without: whole recordings, whose lengths the files give, and not comparable."""

@@ -255,6 +255,7 @@ static int compare(struct args *args, struct baseline *place, const struct kept_
 	const struct baseline_args *own = args->own;
 	size_t others = args->file_count - 2, count;
 	ow_profile **base = profiles + others;
+	struct ow_diff_options options;
 	int code = EXIT_GOOD;
 
 	for (size_t i = 0; i < others && code == EXIT_GOOD; i++)
@@ -267,7 +268,9 @@ static int compare(struct args *args, struct baseline *place, const struct kept_
 			 runs->count, args->files[2]);
 		return runs->count ? EXIT_NOT_COMPARABLE : EXIT_INCONCLUSIVE;
 	}
-	return diff_show(args, base, count, profiles, others, &own->fail_if, false);
+	ow_diff_options_init(&options);
+	options.fail_if = own->fail_if;
+	return diff_show(args, base, count, profiles, others, &options);
 }
 
 static int check(struct args *args, struct baseline *place)

@@ -7,7 +7,7 @@
 
 struct diff_args {
 	struct ow_list fail_if;
-	bool frames;
+	bool frames, findings;
 	bool sides; /* --base or --new was given */
 	size_t inserted;
 	size_t base_first, base_end, new_first, new_end;
@@ -59,8 +59,13 @@ static int run_diff(struct args *args)
 	ow_profile **profiles = ARENA_ARRAY(args->arena, ow_profile *, args->file_count + 1);
 	const char **files = args->files;
 	size_t count = args->file_count;
+	struct ow_diff_options options;
 	int code = EXIT_GOOD;
 
+	ow_diff_options_init(&options);
+	options.fail_if = own->fail_if;
+	options.frames = own->frames;
+	options.findings = own->findings;
 	if (!output_choose(args) || !find_sides(args))
 		return EXIT_USAGE;
 	if (!profiles)
@@ -70,7 +75,7 @@ static int run_diff(struct args *args)
 	if (code == EXIT_GOOD)
 		code = diff_show(args, profiles + own->base_first, own->base_end - own->base_first,
 				 profiles + own->new_first, own->new_end - own->new_first,
-				 &own->fail_if, own->frames);
+				 &options);
 	for (size_t i = 0; i < count; i++)
 		ow_profile_free(profiles[i]);
 	return code;
@@ -84,6 +89,8 @@ static const struct option options[] = {
 	  .help = "exit with 5 if the limit is certainly exceeded, with 6 if that is uncertain" },
 	{ "frames", STORE_FLAG(struct diff_args, frames),
 	  .help = "show a tree: call stacks of samples, or phases, lines, ops and kernels" },
+	{ "findings", STORE_FLAG(struct diff_args, findings),
+	  .help = "also compare the advice of recordings with more than a million events" },
 };
 
 const struct command cmd_diff = {

@@ -34,6 +34,17 @@ static void print_value(const ow_result *r, const char *before, double value, co
 	printf("%s%s%s", before, text, after);
 }
 
+/* "Mean steady step: 77.1ms → 118ms (ratio 1.53)" */
+static void print_ratio(const ow_result *r, const char *what, const char *base, const char *new)
+{
+	double a = extra_number(r, base), b = extra_number(r, new);
+
+	print_value(r, what, a, "");
+	print_value(r, " → ", b, "");
+	if (a > 0 && b > 0)
+		printf(" (ratio %.*f)", b / a < 100 ? 2 : 0, b / a);
+}
+
 /* "Launches per step: 22 → 24." where both sides know it and it differs by more than a rounding. */
 static void print_pair(const ow_result *r, const char *what, const char *base, const char *new,
 		       enum human_unit unit)
@@ -78,8 +89,9 @@ static void print_conclusion(const ow_result *r)
 	if (why.len) {
 		printf("Not comparable: %.*s.\n", STR_ARG(why));
 	} else if (runs < 4) {
-		printf("Fewer than 4 runs a side show that recordings differ; they cannot show a "
-		       "regression.\n");
+		printf("These recordings differ%s; whether the code does, only 4 or more runs a "
+		       "side can show.\n",
+		       str_eq(conclusion, STR("differs")) ? "" : " by less than 1 %");
 	} else {
 		printf("Conclusion: %.*s.", STR_ARG(conclusion));
 		if (!isnan(detectable))
@@ -94,19 +106,27 @@ static void print_conclusion(const ow_result *r)
 static void print_summary(const ow_result *r)
 {
 	double low = extra_number(r, "delta_low_ns");
-	const char *known = ow_result_extra(r, "steps_known");
+	const char *known = ow_result_extra(r, "steps_known"),
+		   *findings = ow_result_extra(r, "findings");
 	bool steps = known && strcmp(known, "true") == 0;
 
 	printf("%.*s.\n", STR_ARG(extra_text(r, "sentence")));
-	print_value(r, steps ? "Mean steady step: " : "In all: ", extra_number(r, "base_step_ns"),
-		    "");
-	print_value(r, " → ", extra_number(r, "new_step_ns"), "");
+	if (!str_eq(extra_text(r, "metric_unit"), STR("mixed")))
+		print_ratio(r, steps ? "Mean steady step: " : "In all: ", "base_step_ns",
+			    "new_step_ns");
 	if (!isnan(low)) {
 		print_value(r, ", difference ", extra_number(r, "delta_ns"), "");
 		print_value(r, " (95 %: ", low, "");
 		print_value(r, " to ", extra_number(r, "delta_high_ns"), ")");
 	}
 	printf(".\n");
+	if (steps &&
+	    fabs(extra_number(r, "new_all_steps_ns") / extra_number(r, "base_all_steps_ns") -
+		 extra_number(r, "new_step_ns") / extra_number(r, "base_step_ns")) > 0.01) {
+		print_ratio(r, "Mean of all steps, with the warm-up and the last one: ",
+			    "base_all_steps_ns", "new_all_steps_ns");
+		printf(".\n");
+	}
 	print_conclusion(r);
 	print_configuration(r);
 	print_pair(r, steps ? "Launches per step" : "Launches", "base_launches", "new_launches",
@@ -119,6 +139,9 @@ static void print_summary(const ow_result *r)
 		   HUMAN_UNIT_BYTES);
 	if (extra_text(r, "findings_text").len)
 		printf("Findings: %.*s.\n", STR_ARG(extra_text(r, "findings_text")));
+	else if (findings && strcmp(findings, "null") == 0)
+		printf("Findings: not compared, since the recordings are large; --findings does "
+		       "it.\n");
 	print_value(r, "Unexplained (nothing was recorded): ", extra_number(r, "unexplained_ns"),
 		    ".\n\n");
 }
@@ -151,18 +174,16 @@ ow_profile *diff_load(struct args *args, const char *file, int *code)
 }
 
 int diff_show(struct args *args, ow_profile *const *base, size_t base_count,
-	      ow_profile *const *other, size_t other_count, const struct ow_list *fail_if,
-	      bool frames)
+	      ow_profile *const *other, size_t other_count, const struct ow_diff_options *wanted)
 {
-	struct ow_diff_options options;
+	struct ow_diff_options options = *wanted;
+	bool frames = wanted->frames;
 	struct ow_error err = { 0 };
 	struct show show;
 	ow_result *r;
 	ow_status status;
 	int code;
 
-	ow_diff_options_init(&options);
-	options.fail_if = *fail_if;
 	options.metric = args->options.view.metric;
 	options.frames = frames || strcmp(args->output.sink, "flamegraph") == 0;
 	options.frames_least = output_is_text(args) ? FRAME_LEAST : 0;
@@ -188,12 +209,16 @@ int diff_show(struct args *args, ow_profile *const *base, size_t base_count,
 
 bool diff_is_comparable(ow_profile *base, ow_profile *other)
 {
+	struct ow_diff_options options;
 	struct ow_error err = { 0 };
 	const char *value;
 	ow_result *r;
 	bool comparable;
 
-	if (ow_diff(&base, 1, &other, 1, NULL, &r, &err) != OW_OK)
+	ow_diff_options_init(&options);
+	options.frames = true; /* without the advice, which is not asked for */
+	options.frames_least = 1;
+	if (ow_diff(&base, 1, &other, 1, &options, &r, &err) != OW_OK)
 		return false;
 	value = ow_result_extra(r, "comparable");
 	comparable = value && strcmp(value, "true") == 0;
