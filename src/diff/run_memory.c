@@ -49,7 +49,7 @@ static ow_status add_heap(struct heaps *h, uint32_t heap, struct diff_run *run,
 	int64_t rest = h->items[heap].peak;
 	enum heap_grouping by;
 
-	OW_TRY(heaps_alive(h, &all));
+	OW_TRY(heaps_alive(h, NULL, &all));
 	alive = &all[heap];
 	by = best_grouping(alive);
 	for (uint32_t g = 0; g < alive->count; g++) {
