@@ -168,7 +168,7 @@ static void choose_some(struct shuffle *s)
 {
 	size_t all = s->n + s->m;
 	uint64_t state = 0x9e3779b97f4a7c15u;
-	double list[LIST_MOST];
+	double list[LIST_MOST] = { 0 };
 
 	for (size_t i = 0; i < all; i++)
 		list[i] = value_of(s, i);
