@@ -12,7 +12,7 @@
 #define TRUSTED_ERROR 0.03 /* a replay with a larger error gives no high confidence */
 
 #define SHARE_ERROR                                                                                \
-	0.05 /* of a saving without a replay: where a share begins and ends is a matter of microseconds */
+	0.1 /* of a saving without a replay: where a share begins and ends is a matter of microseconds */
 #define ONLY_FIRST 10	  /* the second of two steps has less than this part of a cost */
 #define STEPS_OF_MEAN 2.0 /* at the ends of a recording: they may be of the mean or not */
 
@@ -129,7 +129,8 @@ ow_status advice_not_checked(struct advice *a, const char *format, ...)
 
 static enum severity severity_of(const struct advice *a, int64_t saving)
 {
-	double part = a->step_ns > 0 ? (double)saving / (double)a->step_ns : 0;
+	int64_t step_ns = a->ahead_ns ? a->ahead_ns : a->step_ns;
+	double part = step_ns > 0 ? (double)saving / (double)step_ns : 0;
 
 	return part >= a->settings.high	    ? SEVERITY_HIGH
 	       : part >= a->settings.medium ? SEVERITY_MEDIUM
@@ -210,7 +211,8 @@ static bool has_executors_only(const struct model *m)
 
 static int64_t share_most(const struct advice *a, int64_t part_ns)
 {
-	int64_t rest_ns = MAX(a->step_ns - part_ns, 0);
+	int64_t step_ns = a->ahead_ns ? a->ahead_ns : a->step_ns;
+	int64_t rest_ns = MAX(step_ns - part_ns, 0);
 
 	/* Without steps it is the one measured time; it cannot be more. */
 	if (has_executors_only(a->m) || !a->steady.known)
@@ -236,6 +238,18 @@ static struct verdict_subject subject_of(const struct advice *a, enum phase_clas
 	};
 }
 
+/* Of the mean step, without a replay. */
+static ow_status report_by_mean(struct advice *a, int64_t part_ns, const struct report *report,
+				struct str evidence)
+{
+	struct report of_mean = *report;
+
+	of_mean.most = MIN(report->most, CONFIDENCE_MEDIUM);
+	if (severity_of(a, part_ns) == SEVERITY_INFO)
+		return OW_OK;
+	return advice_remark(a, SEVERITY_LOW, 0, share_most(a, part_ns), true, &of_mean, evidence);
+}
+
 ow_status advice_report_part(struct advice *a, const struct cost *cost, int64_t part_ns,
 			     const struct report *report)
 {
@@ -253,14 +267,16 @@ ow_status advice_report_part(struct advice *a, const struct cost *cost, int64_t 
 
 	if (!has_texts(report))
 		return error_no_memory(a->err);
+	OW_TRY(cost->count ? evidence_of_cost(a, cost, &row.evidence)
+			   : evidence_of_class(a, report->class, &row.evidence));
+	if (a->ahead_ns)
+		return report_by_mean(a, MIN(part_ns, a->ahead_ns), report, row.evidence);
 	if ((double)part_ns < a->settings.remark * (double)a->step_ns)
 		return OW_OK;
 	row.severity = severity_of(a, part_ns);
 	row.high_ns = share_most(a, part_ns);
 	if (is_warm_up(a) || report->maybe_once)
 		row.severity = MIN(row.severity, SEVERITY_LOW);
-	OW_TRY(cost->count ? evidence_of_cost(a, cost, &row.evidence)
-			   : evidence_of_class(a, report->class, &row.evidence));
 	return add_row(a, &row);
 }
 
@@ -302,7 +318,8 @@ static ow_status report_cost(struct advice *a, const struct cost *cost, const st
 	if (!advice_replays(a))
 		return advice_report_part(
 			a, cost,
-			MIN(cost_per_step(a, cost, NULL),
+			MIN(a->ahead_ns ? cost_ahead_per_step(a, cost)
+					: cost_per_step(a, cost, NULL),
 			    report->class < CLASS_COUNT ? a->share_ns[report->class] : a->step_ns),
 			report);
 	OW_TRY(cost_replay(a, cost, 0, &all));
@@ -421,6 +438,13 @@ bool share_is_large(const struct advice *a, enum phase_class class)
 	       (double)a->share_ns[class] >= a->settings.remark * (double)a->step_ns;
 }
 
+/* Whether steps have it in turns: the median step has little of what the mean step has. */
+static bool is_share_in_turns(const struct advice *a, enum phase_class class)
+{
+	return (double)a->mean_ns[class] >= a->settings.medium * (double)a->step_ns &&
+	       a->mean_ns[class] / 2 > a->share_ns[class] && a->steady.used_count > 2;
+}
+
 ow_status advice_report_share(struct advice *a, enum phase_class class, const struct report *report)
 {
 	struct advice_row row = { .checked = true,
@@ -437,6 +461,10 @@ ow_status advice_report_share(struct advice *a, enum phase_class class, const st
 
 	if (!has_texts(report))
 		return error_no_memory(a->err);
+	if (a->ahead_ns || is_share_in_turns(a, class)) {
+		OW_TRY(evidence_of_class(a, class, &row.evidence));
+		return report_by_mean(a, a->mean_ns[class], report, row.evidence);
+	}
 	if (!share_is_large(a, class))
 		return OW_OK;
 	row.severity = severity_of(a, row.high_ns);
@@ -559,7 +587,7 @@ static enum framework find_framework(const struct model *m)
 	return FRAMEWORK_UNKNOWN;
 }
 
-/* The median over steady steps of each class's share, and the least. Several devices of a step: their mean. */
+/* The median over steady steps of each class's share, the mean and the least. Several devices of a step: their mean. */
 static ow_status measure_shares(struct advice *a)
 {
 	const struct phases *p = &a->s.g.phases;
@@ -569,6 +597,7 @@ static ow_status measure_shares(struct advice *a)
 		return error_no_memory(a->err);
 	for (unsigned c = 0; c < CLASS_COUNT; c++) {
 		uint32_t count = 0;
+		int64_t sum = 0;
 
 		for (uint32_t i = 0; i < a->steady.used_count; i++) {
 			const struct phase_window *w = &p->windows[a->steady.used[i]];
@@ -578,7 +607,9 @@ static ow_status measure_shares(struct advice *a)
 				continue;
 			phases_mean(p->rows + w->row_first, w->row_count, &mean);
 			values[count++] = mean.sums.share[c];
+			sum = span_add(sum, mean.sums.share[c]);
 		}
+		a->mean_ns[c] = count ? sum / count : 0;
 		a->share_ns[c] = median_of(values, count);
 		a->least_ns[c] = count ? values[0] : 0;
 	}
@@ -617,7 +648,8 @@ static ow_status look(struct advice *a)
 	for (uint32_t i = 0; i < a->s.g.node_count; i++)
 		if (a->s.g.launch[i])
 			a->launches[a->s.g.launch[i] - 1] = 1;
-	return measure_shares(a);
+	OW_TRY(measure_shares(a));
+	return a->has_steps ? ahead_measure(a) : OW_OK;
 }
 
 static bool is_muted(const struct advice *a, const struct rule *rule)

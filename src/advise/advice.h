@@ -69,6 +69,10 @@ struct advice {
 	uint32_t steps;		       /* steady steps in the replay */
 	int64_t share_ns[CLASS_COUNT]; /* median steady step: the part of each class */
 	int64_t least_ns[CLASS_COUNT]; /* the smallest part of a steady step */
+	int64_t mean_ns[CLASS_COUNT];  /* the part of the mean steady step */
+	int64_t ahead_ns;     /* ahead.c: the mean step of a device whose host runs ahead; else 0 */
+	int64_t device_ns;    /* without launches: how long the busiest stream works per step */
+	uint32_t ahead_steps; /* of which it is the mean */
 	enum framework framework;
 	struct advice_row *rows;
 	size_t row_count, row_cap;
@@ -183,9 +187,15 @@ bool share_is_large(const struct advice *a, enum phase_class class);
 ow_status advice_report_share(struct advice *a, enum phase_class class,
 			      const struct report *report);
 
-/* Without launches: whether a device works half as long again per step as the median step takes. The host then runs ahead, nothing says which work
- * is of which step, and its slow steps are those in which it waits for the others. */
-bool host_runs_ahead(const struct advice *a);
+/* Without launches: whether the host runs ahead of a device, so its slow steps are those in which it waits for the others (ahead.c). */
+static inline bool host_runs_ahead(const struct advice *a)
+{
+	return a->ahead_ns > 0;
+}
+/* Finds out, and sets shares of the mean step then. */
+ow_status ahead_measure(struct advice *a);
+/* What the device spends on a cost per step then. */
+int64_t cost_ahead_per_step(const struct advice *a, const struct cost *cost);
 /* When a device of the source works next, at or after t; INT64_MAX for never. */
 int64_t device_next(const struct graph *g, source_id source, int64_t t);
 /* Whether a gap between events is that long; it may be cut into several nodes, one per Python function. */

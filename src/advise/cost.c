@@ -313,24 +313,6 @@ int64_t cost_idle_per_step(const struct advice *a, const struct cost *cost)
 	return a->steps ? sum / a->steps : 0;
 }
 
-bool host_runs_ahead(const struct advice *a)
-{
-	const struct graph *g = &a->s.g;
-
-	if (g->launched || !advice_has_nodes(a))
-		return false;
-	for (uint32_t l = 0; l < g->lane_count; l++) {
-		int64_t busy = 0;
-
-		for (uint32_t i = g->lanes[l].first;
-		     g->lanes[l].device && i < g->lanes[l].first + g->lanes[l].count; i++)
-			busy = span_add(busy, g->weight_ns[i]);
-		if (busy / a->s.g.step_count / 3 > a->step_ns / 2)
-			return true;
-	}
-	return false;
-}
-
 /* ---- scenarios ---- */
 
 #define PREPARES_NS 100000 /* longer host code has another purpose than to prepare a launch */

@@ -25,6 +25,12 @@ static bool is_host_code(const struct advice *a, const struct lane *lane, uint32
 	return !g->has_device || g->weight_ns[i] >= LONG_NS || gap_is_long(g, lane, i, LONG_NS);
 }
 
+/* Whether operators on the host are most of a step: what is not recorded then ran between them. */
+static bool is_of_operators(const struct advice *a)
+{
+	return a->steady.known && a->share_ns[CLASS_COMPUTE] > a->step_ns / 2;
+}
+
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
 	struct report report = {
@@ -41,6 +47,9 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		.class = CLASS_HOST
 	};
 	const struct graph *g = &a->s.g;
+	const char *around = g->has_device		      ? "while the device waits"
+			     : a->share_ns[CLASS_COMPUTE] > 0 ? "around the operators"
+							      : "";
 	struct cost cost = { .effect = EFFECT_TIME };
 	char time[TIME_TEXT];
 	int64_t most = 0;
@@ -56,20 +65,17 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		if ((double)a->share_ns[CLASS_HOST] > ALL_OF_IT * (double)a->step_ns)
 			return OW_OK; /* it is the job itself */
 		report.where = STR("host code");
-		if (!advice_replays(a) && advice_has_nodes(a) && g->has_device) {
+		if (advice_has_nodes(a) && (g->has_device || is_of_operators(a))) {
 			/* in a step, between recorded events, code runs that was not recorded */
 			most = span_add(a->share_ns[CLASS_HOST], a->share_ns[CLASS_IDLE]);
-			report.what = advice_text(a,
-						  "%s of a step are host code, recorded or not, "
-						  "while the device waits",
-						  time_text(time, most));
+			report.what =
+				advice_text(a, "%s of a step are host code, recorded or not, %s",
+					    time_text(time, most), around);
 			return advice_report_part(a, &cost, most, &report);
 		}
-		report.what = advice_text(a, "%s of a step are host code%s",
+		report.what = advice_text(a, "%s of a step are host code%s%s",
 					  time_text(time, a->share_ns[CLASS_HOST]),
-					  g->has_device ? " while the device waits"
-					  : a->share_ns[CLASS_COMPUTE] > 0 ? " around the operators"
-									   : "");
+					  *around ? " " : "", around);
 		return advice_report_share(a, CLASS_HOST, &report);
 	}
 	for (uint32_t l = 0; l < g->lane_count; l++) {

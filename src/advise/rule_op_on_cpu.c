@@ -6,6 +6,10 @@
 
 #define LONG_NS 100000 /* shorter pieces are bookkeeping */
 
+/* Operators that wait for other ranks. */
+static const char *const communication[] = { "record_param_comms",
+					     "c10d::", "nccl:", "gloo:", NULL };
+
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
 	struct report report = {
@@ -27,7 +31,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		return advice_not_checked(a, "needs operators of host threads beside device work");
 	for (uint32_t i = 0; i < g->node_count; i++)
 		if (g->weight_ns[i] >= LONG_NS && node_is_operator(g, i) &&
-		    !(g->flags[i] & NODE_IN_INPUT) && !operator_launches(a, i))
+		    !(g->flags[i] & NODE_IN_INPUT) && !operator_launches(a, i) &&
+		    !op_has_word(a, node_op(g, i), communication))
 			OW_TRY(cost_add(a, &cost, i));
 	report.where = cost_where(a, &cost);
 	report.what = advice_text(a,

@@ -4,6 +4,7 @@
  */
 #include "advise/advice.h"
 
+#define QUEUED 1.1 /* times a step: the work of a device in it */
 #define LEAST_STEPS 6
 #define LEAST_SIDE 3
 #define LEAST_RATIO 1.15
@@ -81,6 +82,9 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	split = find_split(times, count - first);
 	if (!split.at || split.after < split.before * LEAST_RATIO ||
 	    !is_level(times, count - first, &split))
+		return OW_OK;
+	/* Steps shorter than their own work: the host ran ahead until the queue of launches was full. */
+	if (split.before * QUEUED < (double)a->device_ns)
 		return OW_OK;
 	w = &a->s.g.phases.windows[a->steady.used[first + split.at]];
 	report.where = advice_text(a, "step %lld", (long long)a->m->step.number[w->step.v]);

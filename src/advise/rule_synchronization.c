@@ -29,7 +29,10 @@ static ow_status report_drained(struct advice *a, struct report *report)
 			last = i;
 		}
 	}
-	sum = sum / a->steps;
+	/* Threads may wait at the same time: no longer than the device has nothing to do. */
+	sum = MIN(sum / a->steps,
+		  span_add(span_add(a->share_ns[CLASS_HOST], a->share_ns[CLASS_IDLE]),
+			   a->share_ns[CLASS_LAUNCH]));
 	report->class = CLASS_HOST; /* the host waits meanwhile, so its share is host time */
 	report->where = cost_where(a, &cost);
 	report->what =

@@ -7,6 +7,7 @@
 #include "analyze/steps/phases.h"
 
 #include "analyze/steps/processors.h"
+#include "base/parallel.h"
 #include "model/model.h"
 
 /* Classes of the host are per input: [source][class]; those of a device per lane, and its last list is
@@ -803,6 +804,40 @@ static void measure_row(struct analysis *a, const struct phase_window *w, struct
 	measure_gaps(a, w, row);
 }
 
+#define WINDOWS_AT_ONCE 16
+
+/* Windows whose rows several threads measure; each takes some of them. */
+struct measuring {
+	struct analysis *a;
+	atomic_uint next;
+};
+
+static void measure_windows(void *arg, unsigned thread)
+{
+	struct measuring *work = arg;
+	struct analysis *a = work->a;
+	struct phases *p = a->out;
+
+	(void)thread;
+	for (;;) {
+		uint32_t first = atomic_fetch_add(&work->next, WINDOWS_AT_ONCE);
+
+		if (first >= p->window_count)
+			return;
+		for (uint32_t i = first; i < MIN(first + WINDOWS_AT_ONCE, p->window_count); i++) {
+			const struct phase_window *w = &p->windows[i];
+
+			for (uint32_t k = 0; k < w->row_count; k++) {
+				struct phase_row *row = &p->rows[w->row_first + k];
+
+				row->window = i;
+				row->lane = a->inputs[w->source.v].lane_first + k;
+				measure_row(a, w, row);
+			}
+		}
+	}
+}
+
 static ow_status make_rows(struct analysis *a)
 {
 	struct phases *p = a->out;
@@ -812,17 +847,8 @@ static ow_status make_rows(struct analysis *a)
 	p->rows = ARENA_ARRAY(&p->arena, struct phase_row, p->row_count);
 	if (!p->rows)
 		return error_no_memory(a->err);
-	for (uint32_t i = 0; i < p->window_count; i++) {
-		const struct phase_window *w = &p->windows[i];
-
-		for (uint32_t k = 0; k < w->row_count; k++) {
-			struct phase_row *row = &p->rows[w->row_first + k];
-
-			row->window = i;
-			row->lane = a->inputs[w->source.v].lane_first + k;
-			measure_row(a, w, row);
-		}
-	}
+	parallel_run(MIN(parallel_threads(), p->window_count / WINDOWS_AT_ONCE + 1),
+		     measure_windows, &(struct measuring){ .a = a });
 	measure_queues(a);
 	return OW_OK;
 }
