@@ -53,6 +53,8 @@ ow_status ow_path(ow_profile *p, const struct ow_view_options *options, const ch
 	error_clear(err);
 	*out = NULL;
 	OW_TRY(api_check_frozen(p, err));
+	if (by && strcmp(by, "phase") == 0) /* kinds of nodes are the phases of a path */
+		by = "kind";
 	if (by && !is_grouping(by))
 		return error_set(err, OW_E_USAGE,
 				 "a path can be summed by op, line, kind or rank, not by '%s'", by);

@@ -97,6 +97,10 @@ class Paths(unittest.TestCase):
                 self.assertEqual(sum(row["dur_ns"] for row in path["rows"]), path["step_ns"])
                 self.assertGreaterEqual(path["step_ns"], 0.9 * whole)
 
+    def test_phases_of_a_path_are_its_kinds(self):
+        name = "kineto/hta-event_sync.json.gz"
+        self.assertEqual(ask("path", name, "--by", "phase")["rows"], ask("path", name, "--by", "kind")["rows"])
+
     def test_a_refusal_is_an_answer(self):
         answer = ask("path", "kineto/hta-large_integer.json.gz")
         self.assertEqual(answer["rows"], [])
