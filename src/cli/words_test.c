@@ -44,7 +44,7 @@ static void paragraphs(void **state)
 	expect_wrapped("", "one\ntwo\n", 1, 0, " one\n two\n");
 	expect_wrapped("", "  hang on to it", 0, 10, "  hang on\n    to it\n");
 	expect_wrapped("", "averylongword b", 0, 5, "averylongword\nb\n");
-	expect_wrapped("", "\033[31m", 0, 0, "?[31m\n");
+	expect_wrapped("", "\033[31m", 0, 0, "\xef\xbf\xbd[31m\n");
 	expect_wrapped("", "", 2, 10, "  \n");
 }
 
