@@ -234,6 +234,7 @@ static void add_group(struct table *out, const struct model *m, const struct sho
 	}
 	row = start_row(out, m, shown, "between", "");
 	set_times(out, row, g, g->between_ns, g->between_ns, 0);
+	table_set_unknown(out, row, COLUMN_PERCENT); /* it lies outside of the steps */
 }
 
 static ow_status add_footer(struct table *out, const struct phase_groups *groups,
