@@ -6,7 +6,7 @@
 #include "advise/advice.h"
 
 #define AHEAD_PART                                                                                 \
-	3 / 2 /* a device works this many times as long per step as the median step takes */
+	1.5 /* a device works this many times as long per step as the median step takes */
 
 /* Device work begins or ends. */
 struct boundary {
@@ -74,7 +74,7 @@ static ow_status sweep(struct advice *a, source_id source, int64_t *sums, int64_
 		while (k < ARRAY_COUNT(hiding) && !running[k])
 			k++;
 		if (k < ARRAY_COUNT(hiding))
-			sums[k] = span_add(sums[k], list[i + 1].t - list[i].t);
+			sums[k] = span_add(sums[k], span_length(list[i].t, list[i + 1].t));
 	}
 	*end_ns = count ? list[count - 1].t : INT64_MIN;
 	return OW_OK;
@@ -108,7 +108,7 @@ ow_status ahead_measure(struct advice *a)
 	uint32_t steps = 0;
 
 	a->device_ns = busiest(a);
-	if (a->device_ns <= a->step_ns * AHEAD_PART)
+	if ((double)a->device_ns <= (double)a->step_ns * AHEAD_PART)
 		return OW_OK;
 	for (uint32_t s = 0; s < g->m->source.count; s++) {
 		int64_t from = INT64_MAX, to = INT64_MIN, end;
