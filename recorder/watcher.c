@@ -544,16 +544,10 @@ static int start_at(const char *text, unsigned version)
 	return recorder_start(path, version & ~RING_WITH_MARKER);
 }
 
-EXPORT int opwatch_recorder_start(const char *socket_path, unsigned version)
+static int start_attached(const char *socket_path, unsigned version)
 {
-	uintptr_t busy = recorder_busy;
-	int status, error = errno; /* of a thread that was interrupted anywhere */
+	int status = start_at(socket_path, version);
 
-	start_status = -1;
-	if (is_second())
-		return start_status = 1;
-	recorder_busy = BUSY_OURS;
-	status = start_at(socket_path, version);
 	if (status == 0 && atomic_load(&watcher.banned)) { /* it could not be left again */
 		process_stop();
 		status = 9;
@@ -566,9 +560,28 @@ EXPORT int opwatch_recorder_start(const char *socket_path, unsigned version)
 			     RING_STOP); /* the watcher takes all out again */
 		status = 6;
 	}
+	return status;
+}
+
+/* A thread that is interrupted anywhere calls this: also in this function, where an attach that was killed left it alone. What
+ * is half done must not begin again. */
+EXPORT int opwatch_recorder_start(const char *socket_path, unsigned version)
+{
+	static _Atomic uint32_t starting;
+	uintptr_t busy = recorder_busy;
+	int error = errno;
+
+	if (is_second())
+		return start_status = 1;
+	if (atomic_exchange(&starting, 1))
+		return start_status = 5;
+	start_status = -1;
+	recorder_busy = BUSY_OURS;
+	start_status = start_attached(socket_path, version);
 	recorder_busy = busy;
+	atomic_store(&starting, 0);
 	errno = error;
-	return start_status = status;
+	return start_status;
 }
 
 /* The name of the first thread is known; others are given one, or have this. */

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""A system call that `opwatch attach` interrupts is made once: not again after it was done, and not left out.
+"""What `opwatch attach` interrupts goes on: a system call is made once, not again after it was done, and not left out; a start of
+the recorder that another one interrupts does not begin again.
 
 OPWATCH_ATTACHES=200 attaches more often than the suite does.
 """
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,9 +20,21 @@ class AttachCallsTest(unittest.TestCase):
         self.dir = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         self.target = os.path.join(self.dir, "target")
-        subprocess.run(["cc", "-O2", "-std=gnu17", "-pthread", f"{SRC}/tests/support/pipe_target.c", "-o", self.target], check=True)
+
+    def build(self, name):
+        subprocess.run(["cc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-pthread", f"{SRC}/tests/support/{name}.c", "-o", self.target],
+                       check=True)
+
+    def test_a_start_that_is_interrupted_by_another_one(self):
+        self.build("nested_start")
+        with open(f"{SRC}/src/wire/own/ring.h", encoding="utf8") as f:
+            version = re.search(r"#define RING_VERSION (\d+)u", f.read())[1]
+        library = os.path.join(os.path.dirname(BIN), "libopwatch-recorder.so")
+        p = subprocess.run([self.target, library, version], capture_output=True, text=True, timeout=120)
+        self.assertEqual((p.returncode, p.stdout), (0, "ok\n"), p.stderr)
 
     def test_reads_and_writes_of_pipes(self):
+        self.build("pipe_target")
         job = subprocess.Popen([self.target], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(job.wait)
         self.addCleanup(job.kill)
