@@ -5,11 +5,14 @@ the recorder that another one interrupts does not begin again.
 OPWATCH_ATTACHES=200 attaches more often than the suite does.
 """
 import os
-import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests/support"))
+from ring import ring_version  # pylint: disable=wrong-import-position
 
 BIN, SRC = os.environ["OPWATCH_BIN"], os.environ["OPWATCH_SRC"]
 ATTACHES = int(os.environ.get("OPWATCH_ATTACHES", "12"))
@@ -27,10 +30,8 @@ class AttachCallsTest(unittest.TestCase):
 
     def test_a_start_that_is_interrupted_by_another_one(self):
         self.build("nested_start")
-        with open(f"{SRC}/src/wire/own/ring.h", encoding="utf8") as f:
-            version = re.search(r"#define RING_VERSION (\d+)u", f.read())[1]
         library = os.path.join(os.path.dirname(BIN), "libopwatch-recorder.so")
-        p = subprocess.run([self.target, library, version], capture_output=True, text=True, timeout=120)
+        p = subprocess.run([self.target, library, ring_version()], capture_output=True, text=True, timeout=120)
         self.assertEqual((p.returncode, p.stdout), (0, "ok\n"), p.stderr)
 
     def test_reads_and_writes_of_pipes(self):

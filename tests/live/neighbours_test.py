@@ -13,6 +13,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.environ["OPWATCH_SRC"], "tests/support"))
 from patience import until  # pylint: disable=wrong-import-position
+from ring import ring_version  # pylint: disable=wrong-import-position
 
 BIN = os.environ["OPWATCH_BIN"]
 NOBODY = 65534
@@ -53,20 +54,21 @@ import fcntl, mmap, os, socket, struct, sys
 F_ADD_SEALS, SHRINK_GROW_SEAL = 1033, 2 | 4 | 1
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 s.connect(sys.argv[1])
+version = int(sys.argv[2])
 def send(kind, number, size, begin, at_64):
     fd = os.memfd_create("x", os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
     os.pwrite(fd, begin, 0)
     os.pwrite(fd, at_64, 64)
     fcntl.fcntl(fd, F_ADD_SEALS, SHRINK_GROW_SEAL)
-    socket.send_fds(s, [struct.pack("<8sIIII", b"OPW-HELO", 5, kind, os.getpid(), number)], [fd])
+    socket.send_fds(s, [struct.pack("<8sIIII", b"OPW-HELO", version, kind, os.getpid(), number)], [fd])
     os.close(fd)
-region = struct.pack("<8sIIIIIIQQII", b"OPW-PROC", 5, 0, os.getpid(), os.getppid(), 0, 1 << 20, 1, 1, 0, 0)
+region = struct.pack("<8sIIIIIIQQII", b"OPW-PROC", version, 0, os.getpid(), os.getppid(), 0, 1 << 20, 1, 1, 0, 0)
 send(1, 0, 4096 + (1 << 20), region, b"")
 records = 1 << 24
 for i in range(1, 101):
     size = (128 << 40) - 4096 if i % 10 == 0 else 4096 + records * 64
-    send(2, i, size, struct.pack("<8sIIII", b"OPW-RING", 5, records if i % 10 else 1 << 31, i, os.getpid()),
+    send(2, i, size, struct.pack("<8sIIII", b"OPW-RING", version, records if i % 10 else 1 << 31, i, os.getpid()),
          struct.pack("<Q", records))
 print("ready", flush=True)
 sys.stdin.read()
@@ -137,7 +139,7 @@ class NeighboursTest(unittest.TestCase):
         status = lambda what: int(re.search(what + r":\s+(\d+) kB",
                                             pathlib.Path(f"/proc/{self.daemon.pid}/status").read_text())[1]) << 10
         before = status("VmSize")
-        with subprocess.Popen(["/usr/bin/python3", "-c", RINGS, self.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        with subprocess.Popen(["/usr/bin/python3", "-c", RINGS, self.socket, ring_version()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                               user=NOBODY) as p:
             self.assertEqual(p.stdout.readline(), "ready\n")
             for _ in range(5):
