@@ -573,8 +573,8 @@ static void fit_pieces(struct fitting *f, struct clock_fit *fit)
 		}
 		if (!fit_piece(f, cuts[i], cuts[i + 1], s, &mine, &fit->why)) {
 			fit->rejected = rejected + mine;
-			fit->contradicts =
-				mine > CLOCK_REJECTED_MOST * (double)(cuts[i + 1] - cuts[i]);
+			fit->contradicts = (double)mine >
+					   CLOCK_REJECTED_MOST * (double)(cuts[i + 1] - cuts[i]);
 			return;
 		}
 		s->offset += (double)f->base;
