@@ -114,7 +114,8 @@ const char *view_empty_reason(const struct view *view, const struct model *m,
 		    options->time_from_ns != INT64_MIN || options->time_to_ns != INT64_MAX;
 
 	if (view == &view_memory_at && (m->heap.count > 1 || m->alloc.count > 1))
-		return "nothing was in use at that time; --time-range START:END chooses another";
+		return "nothing was in use at that time: the end of --time-range START:END, or of "
+		       "the recording";
 	if (part && view != &view_notes)
 		return "the chosen step, rank or time range has no such "
 		       "data";
