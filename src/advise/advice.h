@@ -99,6 +99,8 @@ void advice_headline(const struct advice *a, char *to, size_t size,
 		     struct verdict_subject *subject);
 /* Whether most of the step or the recording is not in the files, so findings are about the smaller part. */
 bool advice_covers_little(const struct advice *a);
+/* Whether the first finding is not of severity high, so other parts of the step are larger. */
+bool advice_saves_little(const struct advice *a);
 
 /* ---- replays without a cost, for advice.c (cost.c) ---- */
 

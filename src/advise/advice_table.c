@@ -188,21 +188,52 @@ static bool is_finding(const struct advice_row *row)
 	return row->checked && row->severity >= SEVERITY_MEDIUM && !row->rule->check;
 }
 
+static const struct advice_row *first_finding(const struct advice *a)
+{
+	for (size_t i = 0; i < a->row_count; i++)
+		if (is_finding(&a->rows[i]))
+			return &a->rows[i];
+	return NULL;
+}
+
 bool advice_covers_little(const struct advice *a)
 {
 	return a->has_steps && a->share_ns[CLASS_IDLE] > a->step_ns / 2;
 }
 
+bool advice_saves_little(const struct advice *a)
+{
+	const struct advice_row *first = first_finding(a);
+
+	return first && first->severity < SEVERITY_HIGH;
+}
+
+/* The finding and the step without it: the shortest step that the saving allows, or both ends where its lower end is worth naming. */
+static void without_first(const struct advice *a, const struct advice_row *first, char *to,
+			  size_t size)
+{
+	char now[TIME_TEXT], shortest[TIME_TEXT], longest[TIME_TEXT];
+	bool names_low = (double)first->low_ns > WORTH_NAMING * (double)a->step_ns;
+	bool same;
+
+	time_text(now, a->step_ns);
+	time_text(shortest, a->step_ns - first->high_ns);
+	time_text(longest, a->step_ns - first->low_ns);
+	same = strcmp(shortest, longest) == 0;
+	snprintf(to, size, "%.*s; without that %s takes %s%s%s%s instead of %s (%s).",
+		 (int)MIN(first->what.len, 600), first->what.ptr,
+		 a->steady.known ? "a step" : "the recording", names_low ? "" : "as little as ",
+		 shortest, names_low && !same ? " to " : "", names_low && !same ? longest : "", now,
+		 first->rule->name);
+}
+
 void advice_headline(const struct advice *a, char *to, size_t size, struct verdict_subject *subject)
 {
-	const struct advice_row *first = NULL;
-	char step[TIME_TEXT], high[TIME_TEXT], low[TIME_TEXT];
-	bool names_low, same;
+	const struct advice_row *first = first_finding(a);
+	char step[TIME_TEXT], shortest[TIME_TEXT];
 
 	*to = '\0';
 	*subject = (struct verdict_subject){ .class = CLASS_COUNT };
-	for (size_t i = 0; i < a->row_count && !first; i++)
-		first = is_finding(&a->rows[i]) ? &a->rows[i] : NULL;
 	if (!first && a->has_steps && is_healthy(a))
 		snprintf(to, size, "Nothing worth changing above %g %% of the %s of %s.",
 			 100 * a->settings.medium, a->steady.known ? "step" : "recording",
@@ -216,20 +247,11 @@ void advice_headline(const struct advice *a, char *to, size_t size, struct verdi
 		*to = (char)toupper((unsigned char)*to);
 		return;
 	}
-	names_low = (double)first->low_ns > WORTH_NAMING * (double)a->step_ns;
-	time_text(low, first->low_ns);
-	time_text(high, first->high_ns);
-	time_text(step, a->step_ns);
-	same = strcmp(low, high) == 0;
-	snprintf(to, size, "%.*s; without that the %s%s takes %s%s%s less (%s).",
-		 (int)MIN(first->what.len, 600), first->what.ptr,
-		 first->by_mean	   ? "mean step"
-		 : a->steady.known ? "step of "
-				   : "recording of ",
-		 first->by_mean ? "" : step,
-		 !names_low ? "up to "
-		 : same	    ? ""
-			    : low,
-		 names_low && !same ? " to " : "", high, first->rule->name);
+	if (first->by_mean)
+		snprintf(to, size, "%.*s; without that the mean step takes up to %s less (%s).",
+			 (int)MIN(first->what.len, 600), first->what.ptr,
+			 time_text(shortest, first->high_ns), first->rule->name);
+	else
+		without_first(a, first, to, size);
 	*to = (char)toupper((unsigned char)*to);
 }

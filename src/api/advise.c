@@ -115,7 +115,8 @@ static ow_status keep_headline(ow_profile *p, struct advice *a, struct ow_error 
 	if (!fresh)
 		return error_no_memory(err);
 	advice_headline(a, fresh->text, sizeof(fresh->text), &fresh->subject);
-	fresh->last = advice_covers_little(a);
+	fresh->covers_little = advice_covers_little(a);
+	fresh->saves_little = advice_saves_little(a);
 	if (!atomic_compare_exchange_strong(&p->headline, &none, fresh))
 		mem_free(&p->mem, fresh, sizeof(*fresh));
 	return OW_OK;
@@ -153,6 +154,7 @@ ow_status api_add_headline(ow_profile *p, struct table *verdict, struct ow_error
 	struct str found, where;
 	struct buf rest;
 	char *text;
+	bool last;
 
 	if (!verdict->row_count || p->m->event.count <= 1 || !is_one_job(p->m))
 		return OW_OK;
@@ -163,13 +165,14 @@ ow_status api_add_headline(ow_profile *p, struct table *verdict, struct ow_error
 		return OW_OK;
 	found = str_from(headline->text);
 	where = verdict->columns[0].texts[0];
+	last = headline->covers_little ||
+	       (headline->saves_little && !verdict_leads_with(where, headline->subject));
 	buf_init(&rest, &p->mem);
-	if (!headline->last)
+	if (!last)
 		verdict_after(where, headline->subject, &rest);
-	text = headline->last
-		       ? arena_printf(&verdict->arena, "%.*s %.*s", STR_ARG(where), STR_ARG(found))
-		       : arena_printf(&verdict->arena, "%.*s %.*s", STR_ARG(found),
-				      STR_ARG(buf_str(&rest)));
+	text = last ? arena_printf(&verdict->arena, "%.*s %.*s", STR_ARG(where), STR_ARG(found))
+		    : arena_printf(&verdict->arena, "%.*s %.*s", STR_ARG(found),
+				   STR_ARG(buf_str(&rest)));
 	if (rest.failed)
 		text = NULL;
 	buf_release(&rest);

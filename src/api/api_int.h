@@ -37,7 +37,8 @@ struct ow_profile {
 /* What the verdict says of the first finding; the text is empty when there is nothing to say. */
 struct headline {
 	char text[900];
-	bool last; /* most of the time is not recorded: that is said first */
+	bool covers_little; /* most of the time is not recorded: the verdict says that first */
+	bool saves_little;  /* the finding is small: the verdict names the largest share first */
 	struct verdict_subject subject;
 };
 

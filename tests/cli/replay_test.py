@@ -178,8 +178,9 @@ class Advice(unittest.TestCase):
         answer = json.loads(subprocess.run([BIN, name, "--json"], capture_output=True, timeout=300, check=True).stdout)
         first = findings(answer["advice"])[0]
         verdict = answer["verdict"]["rows"][0]["verdict"]
-        self.assertTrue(verdict.startswith(f"{first['what'].capitalize()[:1]}{first['what'][1:]}; without that the step of "), verdict)
-        self.assertIn(f" less ({first['rule']}). ", verdict)
+        self.assertTrue(verdict.startswith(f"{first['what'].capitalize()[:1]}{first['what'][1:]}; without that a step takes "), verdict)
+        low, high = ((answer["advice"]["step_ns"] - first[key]) / 1e6 for key in ("saving_high_ns", "saving_low_ns"))
+        self.assertIn(f" takes {low:.3g} ms to {high:.3g} ms instead of {answer['advice']['step_ns'] / 1e6:.3g} ms ({first['rule']}). ", verdict)
         self.assertRegex(verdict, r"In \d+ % of a step nothing hides that; the slowest stage is ")
         self.assertEqual(verdict.count("waits for input"), 1, "said once")
         self.assertEqual(ask("verdict", "kineto/tb-resnet50_num_workers_0.pt.trace.json.gz")["rows"][0]["verdict"], verdict)
@@ -191,6 +192,14 @@ class Advice(unittest.TestCase):
         part = ask("verdict", "kineto/tb-resnet50_num_workers_0.pt.trace.json.gz", "--step", "10")["rows"][0]["verdict"]
         self.assertNotIn("without that", part)
         self.assertTrue(ask("verdict", "kineto/hta-ns_resolution.json.gz")["rows"][0]["verdict"].startswith("Nothing worth changing above 3 %"))
+
+    def test_a_small_finding_follows_the_largest_share(self):
+        name = "xplane/amd-jax-conv-minimal-08.xplane.pb"
+        first = findings(ask("advise", name))[0]
+        verdict = ask("verdict", name)["rows"][0]["verdict"]
+        self.assertEqual(first["severity"], "medium")
+        self.assertRegex(verdict, r"^\d+ % of a step is host code while the device waits; ")
+        self.assertIn(f". {first['what'][0].upper()}{first['what'][1:]}; without that a step takes as little as ", verdict)
 
     def test_what_has_nothing_recorded_comes_before_findings_about_the_rest(self):
         """Of 1.91 s, 0.42 s have records: allocation is worth 13 %, but first of all most of the time is not known."""

@@ -23,6 +23,8 @@ struct verdict_subject {
 
 /* A verdict that follows a sentence about the subject: it does not repeat that. */
 void verdict_after(struct str verdict, struct verdict_subject subject, struct buf *text);
+/* Whether the verdict begins with the share of the subject's class. */
+bool verdict_leads_with(struct str verdict, struct verdict_subject subject);
 
 /* Whether a running program was recorded. */
 bool verdict_is_live(const struct model *m);

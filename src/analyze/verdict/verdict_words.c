@@ -98,6 +98,14 @@ static void add_share(struct buf *text, struct str share)
 	buf_add_str(text, share);
 }
 
+bool verdict_leads_with(struct str verdict, struct verdict_subject subject)
+{
+	struct str share, rest;
+
+	return subject.class < CLASS_COUNT && verdict_limits[subject.class].what &&
+	       split_lead(verdict, subject.class, &share, &rest);
+}
+
 void verdict_after(struct str verdict, struct verdict_subject subject, struct buf *text)
 {
 	enum phase_class class = subject.class;
@@ -106,7 +114,7 @@ void verdict_after(struct str verdict, struct verdict_subject subject, struct bu
 	if (class >= CLASS_COUNT || !verdict_limits[class].what) {
 		buf_add_str(text, verdict);
 	} else if ((subject.whole || subject.hidden) && split_lead(verdict, class, &share, &rest)) {
-		buf_puts(text, subject.whole ? "That is " : "In ");
+		buf_puts(text, subject.whole ? "Now this takes " : "In ");
 		add_share(text, share);
 		buf_puts(text, subject.whole ? "" : " nothing hides that");
 		buf_add_str(text, rest);

@@ -28,9 +28,9 @@ static void lead(void **state)
 
 	(void)state;
 	expect("62 % of a step is communication that compute does not hide" REST, whole,
-	       "That is 62 % of a step" REST);
+	       "Now this takes 62 % of a step" REST);
 	expect("Over 99 % of the recording is communication that compute does not hide" REST, whole,
-	       "That is over 99 % of the recording" REST);
+	       "Now this takes over 99 % of the recording" REST);
 	expect("33 % of a step waits for input; 55 % computes.", hidden,
 	       "In 33 % of a step nothing hides that; 55 % computes.");
 	/* about something else, or about a part of it */
