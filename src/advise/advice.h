@@ -143,8 +143,10 @@ bool node_is_steady(const struct advice *a, uint32_t node);
 int64_t cost_per_step(struct advice *a, const struct cost *cost, double *count);
 /* Mean time per steady step of the nodes in which no device works: what they cost at most, without a replay. */
 int64_t cost_idle_per_step(const struct advice *a, const struct cost *cost);
-/* The node with the largest sum over its op: for `where`. */
+/* The op with the largest sum, and its line: for `where`. Python functions have no op: their times are summed by line. */
 struct str cost_where(struct advice *a, const struct cost *cost);
+/* The same, and the line by itself; empty when it is not known. */
+struct str cost_where_line(struct advice *a, const struct cost *cost, struct str *line);
 /* The longest nodes of a cost, or events of a phase in the steps that are judged, as JSON (evidence.c). */
 ow_status evidence_of_cost(struct advice *a, const struct cost *cost, struct str *out);
 ow_status evidence_of_class(struct advice *a, enum phase_class class, struct str *out);

@@ -161,37 +161,6 @@ int64_t cost_per_step(struct advice *a, const struct cost *cost, double *count)
 	return median;
 }
 
-struct str cost_where(struct advice *a, const struct cost *cost)
-{
-	const struct graph *g = &a->s.g;
-	int64_t *sums = ARENA_ARRAY(&a->scratch, int64_t, (size_t)g->m->op.count + 1), most = -1;
-	uint32_t best = UINT32_MAX;
-	char line[200];
-
-	if (!sums)
-		return (struct str){ 0 };
-	for (size_t i = 0; i < cost->count; i++) {
-		uint32_t op = node_op(g, cost->nodes[i]).v;
-
-		sums[op] = span_add(sums[op], g->weight_ns[cost->nodes[i]]);
-	}
-	for (size_t i = 0; i < cost->count; i++) {
-		uint32_t node = cost->nodes[i];
-		int64_t sum = sums[node_op(g, node).v];
-
-		/* Python functions have no op: of their nodes the longest */
-		if (sum > most || (sum == most && !node_op(g, node).v &&
-				   g->weight_ns[node] > g->weight_ns[best])) {
-			most = sum;
-			best = node;
-		}
-	}
-	if (best == UINT32_MAX)
-		return STR("");
-	node_line(&a->s, best, line, sizeof(line));
-	return advice_text(a, "%.*s%s%s", STR_ARG(node_name(&a->s, best)), *line ? ", " : "", line);
-}
-
 /* ---- what is inside of events ---- */
 
 /* Per string whether it is the name of a Python function with one of the words; each name is searched once. *out is NULL without functions. */

@@ -31,15 +31,33 @@ static bool is_of_operators(const struct advice *a)
 	return a->steady.known && a->share_ns[CLASS_COMPUTE] > a->step_ns / 2;
 }
 
+/* Replayed steady steps of an input: a thread runs in the steps of its own rank only. */
+static uint32_t steps_of(const struct graph *g, source_id source)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < g->step_count; i++)
+		count += g->steps[i].used && g->steps[i].steady && g->steps[i].source.v == source.v;
+	return count;
+}
+
+/* Advice on code whose lines are known, and on other code. */
+static struct str advice_on(const struct advice *a, bool has_line)
+{
+	if (a->framework == FRAMEWORK_UNKNOWN)
+		return has_line ? STR("move this code into another thread, or onto the device")
+				: STR("move this code into another thread, or onto the device; "
+				      "sampled stacks show its lines");
+	return has_line ? STR("move this code out of the step, into another thread, or into the "
+			      "framework")
+			: STR("move this code out of the step, into another thread, or into the "
+			      "framework; record with Python stacks to see its lines");
+}
+
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
 	struct report report = {
-		.advice = a->framework == FRAMEWORK_UNKNOWN
-				  ? STR("move this code into another thread, or onto the device; "
-					"sampled stacks show its lines")
-				  : STR("move this code out of the step, into another thread, or "
-					"into the framework; record with Python stacks to see its "
-					"lines"),
+		.advice = advice_on(a, false),
 		.falsified_by =
 			STR("leave the code out for a run: if the step takes as long, it was "
 			    "hidden"),
@@ -52,6 +70,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 							      : "";
 	struct cost cost = { .effect = EFFECT_TIME };
 	char time[TIME_TEXT];
+	struct str line;
 	int64_t most = 0;
 
 	(void)err;
@@ -87,13 +106,15 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 				if (node_is_steady(a, i))
 					sum = span_add(sum, g->weight_ns[i]);
 			}
-		most = MAX(most, sum);
+		most = MAX(most, sum / MAX(steps_of(g, g->lanes[l].source), 1u));
 	}
-	report.where = cost_where(a, &cost);
-	report.what = advice_text(a,
-				  "a thread runs host code for %s per step and launches nothing "
-				  "meanwhile",
-				  time_text(time, a->steps ? most / a->steps : 0));
+	report.where = cost_where_line(a, &cost, &line);
+	report.advice = advice_on(a, line.len > 0);
+	report.what =
+		advice_text(a,
+			    "a thread runs host code for %s per step and launches nothing "
+			    "meanwhile%s%.*s",
+			    time_text(time, most), line.len ? ", above all " : "", STR_ARG(line));
 	return advice_report(a, &cost, &report);
 }
 

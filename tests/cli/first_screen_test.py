@@ -302,6 +302,43 @@ class FirstScreen(unittest.TestCase):
                                                    ("aten::mm", "cpu_op", 5990, 30, 1, 1, {}), launch, kernel]))
         self.assertIn("op_on_cpu: saves up to", said)
 
+    def test_the_line_of_host_code(self):
+        """Four calls of normalize take 4 ms each, one of read takes 6: the line with the largest sum is named, and stacks need not be
+        recorded again. The time of a range is that of the functions in it."""
+        def frame(name, ts, dur, number, parent=None):
+            return (name, "python_function", ts, dur, 1, 1, {"Python id": number, "Python parent id": parent})
+
+        kernel = [("aten::mm", "cpu_op", 30000, 40, 1, 1, {}), ("cudaLaunchKernel", "cuda_runtime", 30010, 10, 1, 1, {"correlation": 1}),
+                  ("gemm", "kernel", 30030, 9000, 0, 7, {"device": 0, "stream": 7, "correlation": 1})]
+        events = [("aten::empty", "cpu_op", 1000, 5, 1, 1, {}), frame("train.py(5): main", 900, 39000, 1), frame("train.py(20): read", 1100, 6000, 2, 1)]
+        events += [frame("prepare.py(10): normalize", 8000 + 5000 * i, 4000, 3 + i, 1) for i in range(4)]
+        said = self.screen(self.kineto_events("lines.json", events + kernel))
+        self.assertIn("and launches nothing meanwhile, above all prepare.py:10 normalize", said)
+        self.assertNotIn("record with Python stacks", said)
+        events += [("augment", "user_annotation", 8000, 20000, 1, 1, {})]
+        said = self.screen(self.kineto_events("lines.json", events + kernel))
+        self.assertIn("above all prepare.py:10 normalize", said)
+        said = self.screen(self.kineto_events("none.json", [e for e in events if e[1] != "python_function"] + kernel))
+        self.assertIn("record with Python stacks", said)
+
+    def test_host_code_of_two_ranks(self):
+        """Each rank has 10 ms of host code per step; of both it is as much, not half of it."""
+        files = []
+        for rank in (0, 1):
+            events = []
+            for step in range(3):
+                at = 1_700_000_000_000_000 + step * 20000
+                events += [(f"ProfilerStep#{step}", "user_annotation", at, 20000, 1, 1, {}), ("aten::empty", "cpu_op", at + 10, 5, 1, 1, {}),
+                           ("prepare", "user_annotation", at + 20, 10000, 1, 1, {}), ("aten::mm", "cpu_op", at + 10030, 30, 1, 1, {}),
+                           ("cudaLaunchKernel", "cuda_runtime", at + 10040, 10, 1, 1, {"correlation": step + 1}),
+                           ("gemm", "kernel", at + 10060, 9000, 0, 7, {"device": 0, "stream": 7, "correlation": step + 1})]
+            path = self.kineto_events(f"rank{rank}.json", events)
+            path.write_text(json.dumps({**json.loads(path.read_text()),
+                                        "distributedInfo": {"rank": rank, "world_size": 2, "backend": "nccl"}}))
+            files.append(path)
+        times = [re.search(r"host code for ([\d.]+) ms per step", self.screen(*some)).group(1) for some in ([files[0]], files)]
+        self.assertEqual(*times)
+
     def test_allocation_that_happens_once(self):
         events = [("cudaMalloc", "cuda_runtime", 1000 + 500 * i, 400, 1, 1, {}) for i in range(3)]
         for i in range(4):
