@@ -70,6 +70,15 @@ static void threads_that_end_keep_their_names(void **state)
 	assert_int_equal(mem.used, 0);
 }
 
+static bool has_thread(const struct thread_table *t, pid_t tid)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->rows[i].tid == tid)
+			return true;
+	return false;
+}
+
+/* A sanitizer may run a thread of its own in this process. */
 static void another_process_begins_anew(void **state)
 {
 	struct thread_table t;
@@ -79,10 +88,9 @@ static void another_process_begins_anew(void **state)
 	mem_init(&mem, 0);
 	thread_table_init(&t, &mem);
 	assert_true(thread_table_turn(&t, getpid(), SECOND_NS));
-	assert_int_equal(t.count, 1);
+	assert_true(has_thread(&t, getpid()));
 	assert_true(thread_table_turn(&t, getppid(), SECOND_NS));
-	for (size_t i = 0; i < t.count; i++)
-		assert_int_not_equal(t.rows[i].tid, getpid());
+	assert_false(has_thread(&t, getpid()));
 	thread_table_release(&t);
 }
 
