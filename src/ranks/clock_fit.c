@@ -12,6 +12,7 @@
 
 #define ROUNDS 60
 #define SPLITS 48
+#define FEW_POINTS 20 /* then both sides of a cut may have as few as a fit needs */
 #define FAR_PART 0.85 /* of the pairs are near the line, when the clock was not set */
 #define CUT_GAIN                                                                                   \
 	0.6 /* a cut leaves less of the distances; with two steps the first cut does not leave little */
@@ -188,16 +189,16 @@ static size_t find_cut(const struct fitting *f, const struct point *p, size_t n)
 {
 	double whole, best, noise = step_noise(f, p, n);
 	struct line l;
-	size_t cut = 0, low, high;
+	size_t cut = 0, low, high, least = n < FEW_POINTS ? CLOCK_PAIRS_LEAST : 5;
 
-	if (n < 12)
+	if (n < 2 * CLOCK_PAIRS_LEAST + 2)
 		return 0;
 	l = robust_line(f, p, n);
 	if (spread(f, p, n, &l, FAR_PART) < 4 * noise + 5 * f->resolution + 2000)
 		return 0;
 	whole = best = summed_away(f, p, n);
-	low = 5;
-	high = n - 5;
+	low = least;
+	high = n - least;
 	for (unsigned round = 0; round < 3; round++) {
 		size_t stride = MAX((high - low) / SPLITS, 1u);
 
@@ -211,8 +212,8 @@ static size_t find_cut(const struct fitting *f, const struct point *p, size_t n)
 		}
 		if (!cut || stride == 1)
 			break;
-		low = cut > stride + 5 ? cut - stride : 5;
-		high = MIN(cut + stride, n - 5);
+		low = cut > stride + least ? cut - stride : least;
+		high = MIN(cut + stride, n - least);
 	}
 	return best < CUT_GAIN * whole ? cut : 0;
 }
@@ -399,6 +400,46 @@ static void bound(const struct region *r, double best, struct clock_span *s, str
 	l->offset = fmin(fmax(l->offset, lowest(r, l->drift)), highest(r, l->drift));
 }
 
+/* The median distance of the ends of messages in one direction from a line; *count: how many there are. */
+static double end_distance(const struct fitting *f, size_t first, size_t end, uint8_t direction,
+			   const struct line *l, size_t *count)
+{
+	*count = 0;
+	for (size_t i = first; i < end; i++) {
+		const struct clock_pair *p = &f->pairs[i];
+
+		if (!p->rejected && p->direction == direction)
+			f->scratch[(*count)++] = (double)(p->a_end - p->b_end - f->base) -
+						 y_at(l, (double)(p->b_end - f->origin));
+	}
+	return quantile(f->scratch, *count, 0.5);
+}
+
+/*
+ * A line through the ends of messages, when both sides of a message end together, as those of NCCL do. Then the ends of messages in both directions lie on one
+ * line. Where senders do not wait for the receiver, their ends come earlier, and the two directions differ: false, and the line is in
+ * the middle of what is possible.
+ */
+static bool message_line(const struct fitting *f, size_t first, size_t end, const struct region *r,
+			 double best, struct line *l)
+{
+	size_t n = 0, there, back;
+	double apart;
+
+	for (size_t i = first; i < end; i++) {
+		const struct clock_pair *p = &f->pairs[i];
+
+		if (!p->rejected)
+			f->ends[n++] = (struct point){ (double)(p->b_end - f->origin),
+						       (double)(p->a_end - p->b_end - f->base) };
+	}
+	*l = likely_line(f, f->ends, n);
+	apart = end_distance(f, first, end, PAIR_A_TO_B, l, &there) -
+		end_distance(f, first, end, PAIR_B_TO_A, l, &back);
+	return there >= CLOCK_PAIRS_LEAST && back >= CLOCK_PAIRS_LEAST &&
+	       fabs(apart) <= SKEW_PART * room(r, best) / 2;
+}
+
 /* Pairs [first, end). False: impossible, and why. */
 static bool fit_piece(struct fitting *f, size_t first, size_t end, struct clock_span *s,
 		      size_t *rejected, const char **why)
@@ -451,7 +492,7 @@ static bool fit_piece(struct fitting *f, size_t first, size_t end, struct clock_
 		if (!reject_worst(f, first, end, &l, rejected))
 			return false;
 	}
-	if (!robust)
+	if (!robust && !message_line(f, first, end, &r, best, &l))
 		l = (struct line){ (highest(&r, best) + lowest(&r, best)) / 2, best };
 	bound(&r, best, s, &l);
 	s->drift = l.drift;

@@ -167,6 +167,34 @@ static void test_messages(void **state)
 			    1);
 }
 
+/* Both sides of a message end together: the ends say more than the middle of what is possible. If senders end earlier, they say nothing. */
+static void test_messages_that_end_together(void **state)
+{
+	(void)state;
+	for (unsigned eager = 0; eager < 2; eager++) {
+		struct truth t = { .offset = -7e6, .drift = 0, .state = 77 };
+		struct clock_pair pairs[60];
+		struct clock_fit f;
+
+		make_pairs(&t, pairs, 60, 1000, 1000);
+		for (size_t i = 0; i < 60; i++) {
+			bool to_b = i % 2;
+
+			pairs[i].direction = to_b ? PAIR_A_TO_B : PAIR_B_TO_A;
+			if (to_b) /* the other side is ready early, and waits for the message */
+				pairs[i].a_start = pairs[i].a_end - 400000;
+			if (eager && to_b)
+				pairs[i].a_end = pairs[i].a_start + 10000;
+		}
+		fit(pairs, 60, &f);
+		assert_int_equal(f.span_count, 1);
+		assert_true(f.spans[0].low <= t.offset && t.offset <= f.spans[0].high);
+		assert_true(fabs(f.spans[0].offset - t.offset) <= f.spans[0].likely);
+		if (!eager)
+			assert_true(fabs(f.spans[0].offset - t.offset) < 3000);
+	}
+}
+
 /* NTP sets the clock of b back by 20 ms in the middle of the recording. */
 static void test_clock_was_set(void **state)
 {
@@ -219,12 +247,42 @@ static void test_clock_was_set_far(void **state)
 	}
 }
 
+/* One collective per step of a short recording: few pairs on each side. Few pairs whose ends differ at random are not cut. */
+static void test_clock_was_set_between_few(void **state)
+{
+	(void)state;
+	for (size_t count = 8; count < 20; count += 3)
+		for (size_t cut = 3; cut + 3 <= count; cut++) {
+			struct truth t = { .offset = 5e6, .drift = 1e-5, .state = count };
+			struct clock_pair pairs[20];
+			struct clock_fit f;
+
+			make_pairs(&t, pairs, count, 1000, 1000);
+			fit(pairs, count, &f);
+			assert_int_equal(f.span_count, 1);
+			for (size_t i = cut; i < count; i++) {
+				pairs[i].b_start -= 20000000;
+				pairs[i].b_end -= 20000000;
+			}
+			for (size_t i = 0; i < count; i++)
+				pairs[i].rejected = false;
+			fit(pairs, count, &f);
+			assert_int_equal(f.span_count, 2);
+			assert_true(fabs(f.spans[1].offset - 25e6) < 100000);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bounds_hold),   cmocka_unit_test(test_wrong_pairs),
-		cmocka_unit_test(test_impossible),    cmocka_unit_test(test_messages),
-		cmocka_unit_test(test_clock_was_set), cmocka_unit_test(test_clock_was_set_far),
+		cmocka_unit_test(test_messages_that_end_together),
+		cmocka_unit_test(test_clock_was_set_between_few),
+		cmocka_unit_test(test_bounds_hold),
+		cmocka_unit_test(test_wrong_pairs),
+		cmocka_unit_test(test_impossible),
+		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_clock_was_set),
+		cmocka_unit_test(test_clock_was_set_far),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

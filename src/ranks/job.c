@@ -52,6 +52,7 @@ void ranks_worker_release(struct worker *w, struct mem *mem)
 	vec_free(mem, w->pauses, w->pause_cap);
 	vec_free(mem, w->steps, w->step_cap);
 	vec_free(mem, w->ops, w->op_cap);
+	vec_free(mem, w->lines, w->line_cap);
 	vec_free(mem, w->timed, w->timed_cap);
 	vec_free(mem, w->pieces, w->piece_cap);
 }
@@ -199,10 +200,11 @@ static bool is_broken(const struct ranks_job *job, int64_t number)
 			w->left_out || w->piece_count < 2 ? NULL : worker_step_of(w, number);
 
 		for (size_t k = 1; step && k < w->piece_count; k++) {
-			/* The first pair on the new clock may come a little after it was set. */
+			/* The first pair on the new clock may come a little after it was set, and a clock
+			 * that was set back has the times around that moment twice. */
 			int64_t length = step->end_ns - step->start_ns;
 
-			if (w->pieces[k].from_ns > step->start_ns &&
+			if (w->pieces[k].from_ns > step->start_ns - length &&
 			    w->pieces[k].from_ns < step->end_ns + length)
 				return true;
 		}
