@@ -6,8 +6,12 @@ import json
 import os
 import pickle
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from support.shown import shown  # noqa: E402
 
 BIN = os.environ.get("OPWATCH_BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/release/opwatch"))
 NOW = 1_760_000_000_000_000_000
@@ -62,6 +66,13 @@ class Hang(unittest.TestCase):
         for key, value in more.items():
             self.assertEqual(answer[key], value, (key, answer["sentence"], answer["why"]))
         return answer
+
+    def test_narrow_terminal(self):
+        for r in range(2):
+            self.write(f"nccl_trace_rank_{r}.json", dump([entry(n, state="completed" if n < 5 else "scheduled") for n in range(1, 6 - r)]))
+        text = shown([BIN, "hang", self.folder], 80)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80, text)
+        self.assertIn("rank 1 did not enter all_reduce 5", text)
 
     def test_redact(self):
         """No name of the user is left in any output; the answer is the same."""

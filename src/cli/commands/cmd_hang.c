@@ -3,39 +3,12 @@
  * and what is said about the files.
  */
 #include "cli/command.h"
+#include "cli/text/answer_text.h"
 
 #define NOTES_SHOWN 5
 
-/* A JSON string without its quotes, as text. Escapes of control characters become blanks. */
-static void print_json_text(const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] == '\\' && i + 1 < len && text[i + 1] == 'u') {
-			i += 5;
-			putchar(' ');
-		} else if (text[i] == '\\' && i + 1 < len) {
-			i++;
-			putchar(text[i] == 'n' || text[i] == 't' || text[i] == 'r' ? ' ' : text[i]);
-		} else {
-			putchar(text[i]);
-		}
-	}
-}
-
-static void print_value(const ow_result *r, const char *before, const char *name, const char *after)
-{
-	const char *text = ow_result_extra(r, name);
-	size_t len = text ? strlen(text) : 0;
-
-	if (len < 3 || text[0] != '"')
-		return;
-	printf("%s", before);
-	print_json_text(text + 1, len - 2);
-	printf("%s", after);
-}
-
 /* Up to five of the list of texts. */
-static void print_notes(const ow_result *r)
+static void print_notes(FILE *to, const ow_result *r)
 {
 	const char *at = ow_result_extra(r, "notes");
 	unsigned shown = 0, left = 0;
@@ -46,9 +19,9 @@ static void print_notes(const ow_result *r)
 		while (*end && *end != '"')
 			end += *end == '\\' && end[1] ? 2 : 1;
 		if (shown < NOTES_SHOWN) {
-			printf("Note: ");
-			print_json_text(at + 1, (size_t)(end - at - 1));
-			printf(".\n");
+			fputs("Note: ", to);
+			answer_json(to, at + 1, (size_t)(end - at - 1));
+			fputs(".\n", to);
 			shown++;
 		} else {
 			left++;
@@ -56,18 +29,21 @@ static void print_notes(const ow_result *r)
 		at = *end ? end + 1 : NULL;
 	}
 	if (left)
-		printf("… and %u more notes: --json has them.\n", left);
+		fprintf(to, "… and %u more notes: --json has them.\n", left);
 }
 
-static void print_summary(const ow_result *r)
+static void print_summary(const ow_result *r, uint32_t width)
 {
 	const char *certain = ow_result_extra(r, "certain");
+	struct answer_text answer;
 
-	print_value(r, "", "sentence", ".\n");
-	print_value(r, "Conclusion: ", "conclusion", "");
-	printf(certain && strcmp(certain, "true") == 0 ? ", certain" : ", not certain");
-	print_value(r, ": ", "why", ".\n");
-	print_notes(r);
+	answer_open(&answer);
+	answer_extra(answer.to, r, "sentence", "", ".\n");
+	answer_extra(answer.to, r, "conclusion", "Conclusion: ", "");
+	fputs(certain && strcmp(certain, "true") == 0 ? ", certain" : ", not certain", answer.to);
+	answer_extra(answer.to, r, "why", ": ", ".\n");
+	print_notes(answer.to, r);
+	answer_close(&answer, width);
 	printf("\n");
 }
 
@@ -92,7 +68,7 @@ static int run_hang(struct args *args)
 	}
 	show_from_args(args, NULL, &show);
 	if (output_is_text(args) && !args->output.file)
-		print_summary(r);
+		print_summary(r, show.terminal.out ? show.terminal.width : 0);
 	status = show_result(&show, r, "hang", &args->options);
 	ow_result_free(r);
 	return status == OW_OK ? EXIT_GOOD : EXIT_FAILED;

@@ -3,6 +3,7 @@
  * belong, then the map of ranks and steps.
  */
 #include "cli/command.h"
+#include "cli/text/answer_text.h"
 #include "cli/text/replay_text.h"
 #include "cli/runs.h"
 #include "cli/words.h"
@@ -22,28 +23,16 @@ static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t tot
 	return true;
 }
 
-/* A text beside the rows without its quotes; false when it is null. */
-static bool extra_text(const ow_result *r, const char *name, const char **text, int *len)
-{
-	const char *json = ow_result_extra(r, name);
-
-	if (!json || *json != '"')
-		return false;
-	*text = json + 1;
-	*len = (int)strlen(json) - 2;
-	return true;
-}
-
-static void print_range(const char *before, long first, long last)
+static void print_range(FILE *to, const char *before, long first, long last)
 {
 	if (first == last)
-		printf("%s%ld", before, first);
+		fprintf(to, "%s%ld", before, first);
 	else
-		printf("%s%ld to %ld", before, first, last);
+		fprintf(to, "%s%ld to %ld", before, first, last);
 }
 
 /* Ascending numbers, neighbours as a range: "2, 5 to 127". */
-static void print_missing(const ow_result *r)
+static void print_missing(FILE *to, const ow_result *r)
 {
 	const char *at = ow_result_extra(r, "missing_ranks");
 	long first = -1, last = -1;
@@ -52,7 +41,7 @@ static void print_missing(const ow_result *r)
 
 	if (!at || strcmp(at, "[]") == 0)
 		return;
-	printf("Missing ranks: ");
+	fprintf(to, "Missing ranks: ");
 	for (at++;; at = end + (*end == ',')) {
 		long next = strtol(at, &end, 10);
 
@@ -61,16 +50,16 @@ static void print_missing(const ow_result *r)
 			continue;
 		}
 		if (first >= 0 && shown++ < 20)
-			print_range(shown > 1 ? ", " : "", first, last);
+			print_range(to, shown > 1 ? ", " : "", first, last);
 		if (end == at)
 			break;
 		first = last = next;
 	}
-	printf("%s.\n", shown > 20 ? ", …" : "");
+	fprintf(to, "%s.\n", shown > 20 ? ", …" : "");
 }
 
 /* The files of a list of objects. */
-static void print_files(const ow_result *r, const char *name, const char *before)
+static void print_files(FILE *to, const ow_result *r, const char *name, const char *before)
 {
 	const char *at = ow_result_extra(r, name), *end;
 	unsigned shown = 0;
@@ -81,88 +70,109 @@ static void print_files(const ow_result *r, const char *name, const char *before
 		if (!end)
 			break;
 		if (shown++ < 5)
-			printf("%s%.*s", shown == 1 ? before : ", ", (int)(end - at), at);
+			fprintf(to, "%s%.*s", shown == 1 ? before : ", ", (int)(end - at), at);
 		at = end;
 	}
 	if (shown > 5)
-		printf(" and %u more", shown - 5);
+		fprintf(to, " and %u more", shown - 5);
 	if (shown)
-		printf(".\n");
+		fprintf(to, ".\n");
 }
 
-static void print_identity(const ow_result *r)
+static void print_identity(FILE *to, const ow_result *r)
 {
 	double world = extra_number(r, "world_size");
-	const char *why;
-	int len;
 
-	if (extra_text(r, "mixed_why", &why, &len))
-		printf("These files do not belong to one job: %.*s.\n", len, why);
-	print_files(r, "left_out", "Left out: ");
-	print_files(r, "duplicates", "Copies, which are left out: ");
-	print_missing(r);
+	answer_extra(to, r, "mixed_why", "These files do not belong to one job: ", ".\n");
+	print_files(to, r, "left_out", "Left out: ");
+	print_files(to, r, "duplicates", "Copies, which are left out: ");
+	print_missing(to, r);
 	if (isnan(world))
-		printf("%u worker%s; the files do not say how many there are.\n", ow_result_rows(r),
-		       ow_result_rows(r) == 1 ? "" : "s");
+		fprintf(to, "%u worker%s; the files do not say how many there are.\n",
+			ow_result_rows(r), words_plural(ow_result_rows(r)));
 	else
-		printf("%u of %.0f ranks.\n", ow_result_rows(r), world);
+		fprintf(to, "%u of %.0f ranks.\n", ow_result_rows(r), world);
 }
 
-static void print_clock(const ow_result *r)
+/* The largest value of a column of numbers, whatever its sign; negative when no row has one. */
+static double largest(const ow_result *r, const char *name)
 {
-	const char *clock, *why;
-	int len, why_len;
+	uint32_t column = ow_result_find(r, name);
+	double most = -1;
 
-	if (!extra_text(r, "clock", &clock, &len))
-		return;
-	if (strncmp(clock, "shared", 6) == 0)
-		printf("All times come from one clock.");
-	else if (strncmp(clock, "fitted", 6) == 0)
-		printf("Clocks are fitted to the collectives that ranks share.");
-	else
-		printf("The clocks of the ranks cannot be compared.");
-	if (extra_text(r, "clock_why", &why, &why_len))
-		printf(" %.*s.", why_len, why);
-	if (strncmp(clock, "impossible", 10) != 0 && extra_text(r, "wait_why", &why, &why_len))
-		printf(" Waits are unknown: %.*s.", why_len, why);
-	printf("\n");
+	for (uint32_t row = 0; row < ow_result_rows(r); row++)
+		if (ow_result_known(r, row, column))
+			most = fmax(most, fabs((double)ow_result_int(r, row, column)));
+	return most;
 }
 
-static void print_blame(const ow_result *r)
+static void print_offsets(FILE *to, const ow_result *r)
+{
+	double offset = largest(r, "clock_offset_ns");
+	char text[3][WORDS_NUMBER];
+
+	if (offset < 0)
+		return;
+	fprintf(to, " The largest offset is %s; offsets are likely within %s and proven within %s.",
+		words_time(text[0], offset / 1e3),
+		words_time(text[1], largest(r, "clock_likely_ns") / 1e3),
+		words_time(text[2], largest(r, "clock_proven_ns") / 1e3));
+}
+
+static void print_clock(FILE *to, const ow_result *r)
+{
+	const char *clock = ow_result_extra(r, "clock");
+	bool possible = clock && strcmp(clock, "\"impossible\"") != 0;
+
+	if (!clock)
+		return;
+	if (strcmp(clock, "\"shared\"") == 0) {
+		fputs("All times come from one clock.", to);
+	} else if (possible) {
+		fputs("Clocks are fitted to the collectives that ranks share.", to);
+		print_offsets(to, r);
+	} else {
+		fputs("The clocks of the ranks cannot be compared.", to);
+	}
+	answer_extra(to, r, "clock_why", " ", ".");
+	if (possible)
+		answer_extra(to, r, "wait_why", " Waits are unknown: ", ".");
+	fputc('\n', to);
+}
+
+static void print_blame(FILE *to, const ow_result *r)
 {
 	double step = extra_number(r, "step_ns"), slowdown = extra_number(r, "slowdown");
-	const char *blame = NULL, *why = NULL, *blamed = ow_result_extra(r, "blamed");
-	int len = 0, why_len = 0;
+	const char *blame = ow_result_extra(r, "blame"), *blamed = ow_result_extra(r, "blamed");
 	char text[WORDS_NUMBER];
 
 	if (!isnan(step))
-		printf("Median steady step: %s", words_time(text, step / 1e3));
+		fprintf(to, "Median steady step: %s", words_time(text, step / 1e3));
 	if (!isnan(step) && !isnan(slowdown))
-		printf(", %.2f times as long as with every rank like its peers", slowdown);
+		fprintf(to, ", %.2f times as long as with every rank like its peers", slowdown);
 	if (!isnan(step))
-		printf(".\n");
-	extra_text(r, "blame", &blame, &len);
-	extra_text(r, "blame_why", &why, &why_len);
-	if (blame && strncmp(blame, "none", 4) != 0 && blamed)
-		printf("Blame: %.*s %.*s: %.*s.\n", len, blame, (int)strlen(blamed) - 2, blamed + 1,
-		       why_len, why ? why : "");
-	else if (why)
-		printf("No rank is blamed: %.*s.\n", why_len, why);
-	else
-		printf("No straggler: no rank stands out from its peers.\n");
+		fputs(".\n", to);
+	if (blame && blamed && strcmp(blame, "\"none\"") != 0) {
+		answer_extra(to, r, "blame", "Blame: ", "");
+		fprintf(to, " %.*s", (int)strlen(blamed) - 2, blamed + 1);
+		answer_extra(to, r, "blame_why", ": ", "");
+		fputs(".\n", to);
+	} else if (!answer_extra(to, r, "blame_why", "No rank is blamed: ", ".\n")) {
+		fputs("No straggler: no rank stands out from its peers.\n", to);
+	}
 }
 
-static void print_bubble(const ow_result *r)
+static void print_bubble(FILE *to, const ow_result *r)
 {
 	double bubble = extra_number(r, "bubble");
 
 	if (isnan(bubble))
 		return;
-	printf("The stages of the pipeline do no own work in %.0f %% of a step; %.0f stages and "
-	       "%.0f "
-	       "micro-batches cannot avoid %.0f %%.\n",
-	       100 * bubble, extra_number(r, "stages"), extra_number(r, "micro_batches"),
-	       100 * extra_number(r, "bubble_ideal"));
+	fprintf(to,
+		"The stages of the pipeline do no own work in %.0f %% of a step; %.0f stages and "
+		"%.0f micro-batches cannot avoid %.0f %%.\n",
+		100 * bubble, extra_number(r, "stages"), extra_number(r, "micro_batches"),
+		100 * extra_number(r, "bubble_ideal"));
 }
 
 /* ---- the map: a line per rank, a character per step ---- */
@@ -180,36 +190,73 @@ static const char *shade(double ratio)
 	return "·";
 }
 
-/* {"steps": […], "rows": [[rank, ratio, …], …]} */
-static void print_map(const ow_result *r)
-{
-	const char *at = ow_result_extra(r, "map");
-	unsigned rows = 0;
+#define MAP_LEFT 7 /* columns before the first step */
 
-	at = at ? strstr(at, "\"rows\": [[") : NULL;
+/* Reads the ratio at *at, and moves on to what follows it; NaN for null. */
+static double take_ratio(const char **at)
+{
+	double ratio;
+	char *end;
+
+	*at += strlen(", ");
+	if (strncmp(*at, "null", 4) == 0) {
+		*at += 4;
+		return (double)NAN;
+	}
+	ratio = strtod(*at, &end);
+	*at = end;
+	return ratio;
+}
+
+/* One row "[rank, ratio, …]": a mark for each `each` steps, which is that of the largest ratio. Returns what follows the row. */
+static const char *print_map_row(const char *at, unsigned each)
+{
+	char *end;
+
+	printf("%*.0f ", MAP_LEFT - 1, strtod(at + 1, &end));
+	for (at = end; *at == ',';) {
+		double most = (double)NAN;
+
+		for (unsigned n = 0; n < each && *at == ','; n++)
+			most = fmax(most, take_ratio(&at)); /* fmax prefers numbers to NaN */
+		fputs(isnan(most) ? " " : shade(most), stdout);
+	}
+	printf("\n");
+	at += *at == ']';
+	return at + (*at == ',' ? 2 : 0);
+}
+
+static unsigned count_commas(const char *at, char until)
+{
+	unsigned count = 0;
+
+	for (; *at && *at != until; at++)
+		count += *at == ',';
+	return count;
+}
+
+/* {"steps": […], "rows": [[rank, ratio, …], …]} */
+static void print_map(const ow_result *r, uint32_t width)
+{
+	const char *map = ow_result_extra(r, "map"), *at = map ? strstr(map, "\"rows\": [[") : NULL;
+	double grouped = extra_number(r, "map_steps_each"); /* steps of one ratio */
+	unsigned rows = 0, steps, room = width > MAP_LEFT ? width - MAP_LEFT : UINT_MAX, each;
+
 	if (!at)
 		return;
-	printf("\nOwn work by rank (down) and steady step (across), against the median of the "
-	       "peers:\n");
-	for (at += strlen("\"rows\": ["); *at == '['; rows++) {
-		char *end;
-
-		printf("%6.0f ", strtod(at + 1, &end));
-		for (at = end; *at == ',';) {
-			at += 2;
-			if (strncmp(at, "null", 4) == 0) {
-				printf(" ");
-				at += 4;
-			} else {
-				printf("%s", shade(strtod(at, &end)));
-				at = end;
-			}
-		}
-		printf("\n");
-		at += *at == ']';
-		at += *at == ',' ? 2 : 0;
-	}
-	printf("       · like the peers  ░ 3 %%  ▒ 10 %%  ▓ 20 %%  █ 50 %% more\n\n");
+	steps = count_commas(map, ']') + 1;
+	each = steps / room + (steps % room != 0);
+	printf("\nOwn work by rank (down) and steady step (across), against the peers' median:\n");
+	for (at += strlen("\"rows\": ["); *at == '['; rows++)
+		at = print_map_row(at, each);
+	printf("%*s· like the peers  ░ 3 %%  ▒ 10 %%  ▓ 20 %%  █ 50 %% more\n", MAP_LEFT, "");
+	if (each * grouped > 1)
+		printf("%*sEach mark is the slowest of %.0f steps.\n", MAP_LEFT, "",
+		       each * grouped);
+	if (rows < ow_result_rows(r))
+		printf("%*s%u of %u ranks are shown; stragglers are among them.\n", MAP_LEFT, "",
+		       rows, ow_result_rows(r));
+	printf("\n");
 }
 
 static int show_ranks(struct args *args, ow_result *r)
@@ -218,11 +265,16 @@ static int show_ranks(struct args *args, ow_result *r)
 
 	show_from_args(args, NULL, &show);
 	if (output_is_text(args) && !args->output.file) {
-		print_identity(r);
-		print_clock(r);
-		print_blame(r);
-		print_bubble(r);
-		print_map(r);
+		uint32_t width = show.terminal.out ? show.terminal.width : 0;
+		struct answer_text answer;
+
+		answer_open(&answer);
+		print_identity(answer.to, r);
+		print_clock(answer.to, r);
+		print_blame(answer.to, r);
+		print_bubble(answer.to, r);
+		answer_close(&answer, width);
+		print_map(r, width);
 	}
 	return show_result(&show, r, "ranks", &args->options) == OW_OK ? EXIT_GOOD : EXIT_FAILED;
 }
