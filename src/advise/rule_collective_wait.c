@@ -14,6 +14,8 @@ struct waits {
 	char why[320];	 /* when they are not */
 	int64_t mean_ns; /* per steady step and rank */
 	int32_t rank;	 /* that waits least: the others wait for it; -1 = unknown */
+	char line
+		[160]; /* "; " and the line in which it spends more time than its peers, if that is known */
 };
 
 static void find_waits(const struct ranks_job *job, struct waits *w)
@@ -32,6 +34,11 @@ static void find_waits(const struct ranks_job *job, struct waits *w)
 		if (mean.wait_ns < least) {
 			least = mean.wait_ns;
 			w->rank = one->rank;
+			*w->line = '\0';
+			if (one->straggler != STRAGGLER_NONE && one->slow_line.len)
+				snprintf(w->line, sizeof(w->line), "; %.*s",
+					 (int)MIN(one->slow_line.len, sizeof(w->line) - 3),
+					 one->slow_line.ptr);
 		}
 		count++;
 	}
@@ -79,7 +86,7 @@ static ow_status report_slow_rank(struct advice *a, const struct waits *w, struc
 		return error_no_memory(a->err);
 	for (size_t i = 0; i < cost.count; i++)
 		cost.factors[i] = factors[node_op(g, cost.nodes[i]).v];
-	report->where = advice_text(a, "rank %d arrives last", rank);
+	report->where = advice_text(a, "rank %d arrives last%s", rank, w->line);
 	report->what = advice_text(a,
 				   "ranks wait for each other in collectives: %s per step in the "
 				   "mean, above all for rank %d",
@@ -99,7 +106,7 @@ static ow_status report_waits(struct advice *a, const struct waits *w, struct re
 	if (w->rank < 0 || (double)wait < LEAST_PART * (double)a->step_ns)
 		return OW_OK;
 	report->class = CLASS_COMMUNICATION;
-	report->where = advice_text(a, "rank %d arrives last", w->rank);
+	report->where = advice_text(a, "rank %d arrives last%s", w->rank, w->line);
 	report->what = advice_text(a,
 				   "ranks wait for each other in collectives: %s per step, above "
 				   "all for rank %d",
@@ -134,7 +141,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	wait = MIN(w.mean_ns, a->share_ns[CLASS_COMMUNICATION]);
 	if ((double)wait < LEAST_PART * (double)a->step_ns)
 		return OW_OK;
-	report.where = w.rank >= 0 ? advice_text(a, "rank %d arrives last", w.rank)
+	report.where = w.rank >= 0 ? advice_text(a, "rank %d arrives last%s", w.rank, w.line)
 				   : STR("one of the ranks arrives last");
 	report.what =
 		advice_text(a, "ranks wait for each other in collectives: %s per step in the mean",

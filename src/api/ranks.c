@@ -195,6 +195,8 @@ static ow_status hide_names(struct ranks_job *job, struct mem *mem, struct ow_er
 		       hide(job, &names, pseudonym_word, &w->host);
 		for (size_t k = 0; good && k < w->op_count; k++)
 			good = hide(job, &names, pseudonym_name, &w->ops[k].text);
+		for (size_t k = 0; good && k < w->line_count; k++)
+			good = hide(job, &names, pseudonym_name, &w->lines[k].text);
 	}
 	pseudonyms_release(&names);
 	return status == OW_OK && !good ? error_no_memory(err) : status;

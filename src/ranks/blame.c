@@ -149,6 +149,50 @@ static const struct worker_op *worst_op(struct judge *j, size_t worker, double *
 	return worst;
 }
 
+/* What a line takes of a steady step: of the device, or of the host. */
+static double line_ns(const struct worker *w, const struct worker_line *line, bool device)
+{
+	size_t steady = 0;
+
+	for (size_t s = 0; s < w->step_count; s++)
+		steady += w->steps[s].use == STEP_STEADY;
+	return (double)(device ? line->device_ns : line->host_ns) / fmax((double)steady, 1);
+}
+
+/* The line of code in which the worker spends most time beyond the median of its peers: work of the device that it launched, unless the host is the cause. */
+static void find_line(struct judge *j, size_t worker)
+{
+	struct worker *w = &j->job->workers[worker];
+	bool device = w->cause != CAUSE_INPUT && w->cause != CAUSE_HOST && w->has_device;
+	double most = 0;
+
+	for (size_t i = 0; i < w->line_count; i++) {
+		double mine = line_ns(w, &w->lines[i], device), more;
+		size_t count = 0;
+
+		if (mine <= most)
+			continue;
+		for (size_t k = 0; k < j->job->worker_count; k++) {
+			const struct worker *other = &j->job->workers[k];
+
+			if (!is_peer(j, k, worker))
+				continue;
+			j->scratch[count] = 0;
+			for (size_t l = 0; l < other->line_count; l++)
+				if (other->lines[l].name == w->lines[i].name)
+					j->scratch[count] +=
+						line_ns(other, &other->lines[l], device);
+			count++;
+		}
+		more = mine - (count ? ranks_median_real(j->scratch, count) : mine);
+		if (more > most) {
+			most = more;
+			w->slow_line = w->lines[i].text;
+			w->line_excess_ns = llround(more);
+		}
+	}
+}
+
 static enum cause cause_by_op(const struct worker_op *op)
 {
 	static const struct {
@@ -210,6 +254,7 @@ void judge_find_cause(struct judge *j, size_t worker)
 	const struct worker_op *op = worst_op(j, worker, &ratio);
 
 	w->cause = cause_of(j, worker, op, middle);
+	find_line(j, worker);
 	add_text(
 		w->evidence, sizeof(w->evidence),
 		"%s own work than its peers%s: %+.1f %% in the median step, slow in %u of %u steps",
@@ -222,6 +267,10 @@ void judge_find_cause(struct judge *j, size_t worker)
 	else if (op && w->cause != CAUSE_INPUT && w->cause != CAUSE_HOST && isfinite(ratio))
 		add_text(w->evidence, sizeof(w->evidence), "; %.*s takes %.2f times as long",
 			 (int)MIN(op->text.len, 80u), op->text.ptr, ratio);
+	if (w->slow_line.len)
+		add_text(w->evidence, sizeof(w->evidence), "; %.2f ms more per step in %.*s",
+			 (double)w->line_excess_ns / 1e6, (int)MIN(w->slow_line.len, 80u),
+			 w->slow_line.ptr);
 	if (w->slow_with_others)
 		add_text(w->evidence, sizeof(w->evidence),
 			 "; with the other slow ranks it makes the step %.2f times as long",
@@ -347,6 +396,7 @@ static ow_status blame_link_member(struct judge *j, size_t worker, const struct 
 		w->slowdown_caused = slowdown;
 	w->straggler = STRAGGLER_PERSISTENT;
 	w->cause = CAUSE_COMMUNICATION;
+	w->slow_line = STR("");
 	w->evidence[0] = '\0';
 	add_text(w->evidence, sizeof(w->evidence), "%s", collective_names[link->kind]);
 	if (link->bytes > 0)
@@ -402,7 +452,9 @@ ow_status judge_blame(struct judge *j)
 	link = slowdown_by_links(j);
 	if (link >= LEAST_SLOWDOWN && link > rank && link > even)
 		return blame_link(j, link);
-	if (stage < 0 || !(even >= LEAST_SLOWDOWN) || even < rank)
+	/* A stage that does more work where it would wait anyway costs nothing. */
+	if (stage < 0 || !(even >= LEAST_SLOWDOWN) || even < rank ||
+	    !(job->slowdown >= LEAST_SLOWDOWN))
 		return blame_workers(j);
 	job->blame = BLAME_STAGE;
 	snprintf(job->blame_why, sizeof(job->blame_why),

@@ -111,6 +111,13 @@ struct worker_op {
 	uint32_t row;	    /* of the model, while it is read */
 };
 
+/* A line of the program's own code, "file:12 function": what it took in the steady steps of the recording. */
+struct worker_line {
+	struct str text;
+	uint64_t name; /* hash of the text */
+	int64_t host_ns, device_ns;
+};
+
 enum straggler_kind {
 	STRAGGLER_NONE,
 	STRAGGLER_PERSISTENT,
@@ -156,6 +163,8 @@ struct worker {
 	size_t step_count, step_cap;
 	struct worker_op *ops;
 	size_t op_count, op_cap;
+	struct worker_line *lines; /* of recordings with call stacks */
+	size_t line_count, line_cap;
 	struct timed_work *timed; /* by time */
 	size_t timed_count, timed_cap;
 	double frequency; /* of its device, where a counter gives it, in the counter's unit; 0 = unknown */
@@ -179,7 +188,10 @@ struct worker {
 	bool slow_with_others;	/* alone it costs nothing: others are as slow at the same time */
 	enum cause cause;
 	uint32_t slow_steps, judged_steps;
-	char evidence[256];
+	char evidence[384];
+	struct str
+		slow_line; /* where a straggler spends more time than its peers; empty = unknown */
+	int64_t line_excess_ns; /* that time, per steady step */
 };
 
 /* One collective of all the workers that took part in it. */
@@ -260,7 +272,7 @@ struct ranks_job {
 	enum blame blame;
 	int64_t *blamed; /* ranks, stages, … */
 	size_t blamed_count, blamed_cap;
-	char blame_why[320];
+	char blame_why[448];
 	struct size_speed *speeds;
 	size_t speed_count, speed_cap;
 	double alpha_ns, beta_ns_per_byte; /* NaN = unknown */

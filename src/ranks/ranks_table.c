@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+/* The map is for people: of a larger job it has some of the ranks, and groups of steps. */
 #define MAP_STEPS 64
 #define MAP_RANKS 64
 
@@ -16,19 +17,20 @@ enum {
 	COLUMN_RANK,
 	COLUMN_DP,
 	COLUMN_STAGE,
-	COLUMN_ROLE,
-	COLUMN_HOST,
 	COLUMN_STEP,
 	COLUMN_OWN,
 	COLUMN_WAIT,
 	COLUMN_TRANSFER,
+	COLUMN_STRAGGLER,
+	COLUMN_SLOWDOWN,
+	COLUMN_CAUSE,
+	COLUMN_LINE,
+	COLUMN_HOST,
 	COLUMN_OFFSET,
 	COLUMN_DRIFT,
 	COLUMN_LIKELY,
 	COLUMN_PROVEN,
-	COLUMN_STRAGGLER,
-	COLUMN_SLOWDOWN,
-	COLUMN_CAUSE,
+	COLUMN_ROLE,
 	COLUMN_EVIDENCE,
 	COLUMN_USED,
 	COLUMN_REJECTED,
@@ -41,48 +43,51 @@ void ranks_columns(struct table *t)
 		"rank within the job",
 		"index among the data-parallel replicas, when known",
 		"pipeline stage, when known",
-		"what the rank does, when known",
-		"host that it ran on, when known",
 		"median steady step",
 		"its own work in a step, outside of collectives",
 		"time in collectives until the last rank arrived",
 		"time in collectives after that",
+		"none, persistent, transient or periodic",
+		"step, divided by the step with this rank like its peers",
+		"input, host, compute, more_work, clock_frequency, communication or unknown",
+		"line of the program in which a straggler spends more time than its peers",
+		"host that it ran on, when known",
 		"what has to be added to its times to get those of the lowest rank",
 		"how the offset grows with time, in parts per million",
 		"the offset is right within this, in 95 of 100 cases",
 		"the offset is certainly right within this",
-		"none, persistent, transient or periodic",
-		"step, divided by the step with this rank like its peers",
-		"input, host, compute, more_work, clock_frequency, communication or unknown",
+		"what the rank does, when known",
 		"what shows it, as JSON",
 		"collectives that the clock was fitted to",
 		"collectives that the fit left out",
 		"file of the rank",
 	};
 
+	/* In a narrow terminal the last columns are left out: what is wrong comes before the clocks. */
 	table_add_column(t, "rank", "rank", TYPE_INT, UNIT_NONE);
 	table_add_column(t, "dp", "dp", TYPE_INT, UNIT_NONE);
 	table_add_column(t, "stage", "stage", TYPE_INT, UNIT_NONE);
-	table_add_column(t, "role", "role", TYPE_TEXT, UNIT_NONE);
-	table_add_column(t, "host", "host", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "step_ns", "step", TYPE_INT, UNIT_NS);
 	table_add_column(t, "own_work_ns", "own work", TYPE_INT, UNIT_NS);
 	table_add_column(t, "wait_ns", "wait", TYPE_INT, UNIT_NS);
 	table_add_column(t, "transfer_ns", "transfer", TYPE_INT, UNIT_NS);
+	table_add_column(t, "straggler", "straggler", TYPE_TEXT, UNIT_NONE);
+	table_add_column(t, "slowdown_caused", "slowdown caused", TYPE_REAL, UNIT_NONE);
+	table_add_column(t, "cause", "cause", TYPE_TEXT, UNIT_NONE);
+	table_add_column(t, "line", "line", TYPE_TEXT, UNIT_NONE);
+	table_add_column(t, "host", "host", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "clock_offset_ns", "clock offset", TYPE_INT, UNIT_NS);
 	table_add_column(t, "clock_drift_ppm", "drift ppm", TYPE_REAL, UNIT_NONE);
 	table_add_column(t, "clock_likely_ns", "likely ±", TYPE_INT, UNIT_NS);
 	table_add_column(t, "clock_proven_ns", "proven ±", TYPE_INT, UNIT_NS);
-	table_add_column(t, "straggler", "straggler", TYPE_TEXT, UNIT_NONE);
-	table_add_column(t, "slowdown_caused", "slowdown caused", TYPE_REAL, UNIT_NONE);
-	table_add_column(t, "cause", "cause", TYPE_TEXT, UNIT_NONE);
+	table_add_column(t, "role", "role", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "evidence", "evidence", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "pairs_used", "pairs used", TYPE_INT, UNIT_COUNT);
 	table_add_column(t, "pairs_rejected", "pairs rejected", TYPE_INT, UNIT_COUNT);
 	table_add_column(t, "file", "file", TYPE_TEXT, UNIT_NONE);
 	table_document(t, sentences, ARRAY_COUNT(sentences));
 	t->columns[COLUMN_EVIDENCE].json = true;
-	for (unsigned i = COLUMN_EVIDENCE; i <= COLUMN_FILE; i++)
+	for (unsigned i = COLUMN_ROLE; i <= COLUMN_FILE; i++)
 		t->columns[i].for_programs = true;
 }
 
@@ -119,6 +124,10 @@ static void write_evidence(const struct ranks_job *job, const struct worker *w, 
 	}
 	buf_puts(to, "[{\"what\": ");
 	json_quote(to, str_from(w->evidence));
+	if (w->slow_line.len) {
+		buf_puts(to, ", \"line\": ");
+		json_quote(to, w->slow_line);
+	}
 	buf_puts(to, "}");
 	for (unsigned n = 0; n < 3 && w->cause != CAUSE_COMMUNICATION; n++) {
 		const struct worker_step *worst = NULL;
@@ -182,6 +191,8 @@ static void fill_row(struct table *t, const struct ranks_job *job, const struct 
 	table_set_known_text(t, row, COLUMN_CAUSE,
 			     w->straggler != STRAGGLER_NONE ? str_from(cause_names[w->cause])
 							    : STR(""));
+	table_set_known_text(t, row, COLUMN_LINE,
+			     w->straggler != STRAGGLER_NONE ? w->slow_line : STR(""));
 	write_evidence(job, w, buf);
 	table_set_text(t, row, COLUMN_EVIDENCE, buf_str(buf));
 	set_number(t, row, COLUMN_USED, (int64_t)w->pairs_used, w->has_clock && w->piece_count);
@@ -309,35 +320,80 @@ static void add_links(struct table *t, const struct ranks_job *job, struct buf *
 	table_add_extra(t, "slow_links", "%.*s", STR_ARG(buf_str(buf)));
 }
 
-/* Own work of each rank in each step, in parts of the median of its peers; NULL where there are no peers. */
+static bool is_mapped(const struct worker *w)
+{
+	return !w->left_out && w->step_count;
+}
+
+/* Whether the map has a row for a worker: all stragglers that fit, and others evenly among the rest. `nth` is its place among these `others`. */
+static bool has_map_row(const struct worker *w, size_t nth, size_t others, size_t stragglers)
+{
+	size_t room = MAP_RANKS - MIN(stragglers, MAP_RANKS);
+
+	if (others <= room || w->straggler != STRAGGLER_NONE)
+		return true;
+	return nth * room / others != (nth + 1) * room / others;
+}
+
+/* The largest own work against the peers in a group of steps; NaN where there are no peers. */
+static double map_ratio(const struct ranks_job *job, const struct worker *w, size_t first,
+			size_t end)
+{
+	double most = (double)NAN;
+
+	for (size_t s = first; s < end; s++) {
+		const struct worker_step *step = worker_step_of(w, job->step_numbers[s]);
+
+		if (step && step->others_ns > 0 && step->others_ns != TIME_UNKNOWN)
+			most = fmax(most, (double)step->own_ns / (double)step->others_ns);
+	}
+	return most;
+}
+
+static void add_map_row(const struct ranks_job *job, const struct worker *w, size_t each,
+			struct buf *buf)
+{
+	buf_printf(buf, "[%lld", (long long)number_of(job, w));
+	for (size_t s = 0; s < job->step_count; s += each) {
+		double ratio = map_ratio(job, w, s, MIN(s + each, job->step_count));
+
+		if (isnan(ratio))
+			buf_puts(buf, ", null");
+		else
+			buf_printf(buf, ", %.3f", ratio);
+	}
+	buf_puts(buf, "]");
+}
+
+/* Own work of each rank in each step, in parts of the median of its peers. Of more than MAP_STEPS steps each number is the largest of `each` steps, and
+ * "steps" has the first of them. */
 static void add_map(struct table *t, const struct ranks_job *job, struct buf *buf)
 {
-	size_t steps = MIN(job->step_count, MAP_STEPS), rows = 0;
+	size_t each = MAX((job->step_count + MAP_STEPS - 1) / MAP_STEPS, (size_t)1);
+	size_t rows = 0, others = 0, stragglers = 0, nth = 0;
 
+	for (size_t i = 0; i < job->worker_count; i++)
+		if (is_mapped(&job->workers[i]))
+			++*(job->workers[i].straggler != STRAGGLER_NONE ? &stragglers : &others);
 	buf_clear(buf);
 	buf_puts(buf, "{\"steps\": [");
-	for (size_t s = 0; s < steps; s++)
+	for (size_t s = 0; s < job->step_count; s += each)
 		buf_printf(buf, "%s%lld", s ? ", " : "", (long long)job->step_numbers[s]);
 	buf_puts(buf, "], \"rows\": [");
 	for (size_t i = 0; i < job->worker_count && rows < MAP_RANKS; i++) {
 		const struct worker *w = &job->workers[i];
 
-		if (w->left_out || !w->step_count)
+		if (!is_mapped(w))
 			continue;
-		buf_printf(buf, "%s[%lld", rows++ ? ", " : "", (long long)number_of(job, w));
-		for (size_t s = 0; s < steps; s++) {
-			const struct worker_step *step = worker_step_of(w, job->step_numbers[s]);
-
-			if (step && step->others_ns > 0 && step->others_ns != TIME_UNKNOWN)
-				buf_printf(buf, ", %.3f",
-					   (double)step->own_ns / (double)step->others_ns);
-			else
-				buf_puts(buf, ", null");
-		}
-		buf_puts(buf, "]");
+		nth += w->straggler == STRAGGLER_NONE;
+		if (!has_map_row(w, nth - 1, others, stragglers))
+			continue;
+		buf_puts(buf, rows++ ? ", " : "");
+		add_map_row(job, w, each, buf);
 	}
 	buf_puts(buf, "]}");
 	table_add_extra(t, "map", "%.*s", STR_ARG(buf_str(buf)));
+	table_add_extra(t, "map_steps_each", "%zu", each);
 }
 
 static void add_values(struct table *t, const struct ranks_job *job, struct buf *buf)

@@ -903,6 +903,30 @@ static void read_frequencies(struct reader *r)
 	}
 }
 
+/* Lines of code of each worker, where the recording has call stacks. */
+static ow_status read_lines(struct reader *r)
+{
+	uint32_t *worker_of = ARENA_ARRAY(&r->scratch, uint32_t, r->m->track.count + 1);
+	struct line_reading in = { .job = r->job,
+				   .m = r->m,
+				   .phases = &r->phases,
+				   .worker_of = worker_of,
+				   .launch = r->launch,
+				   .first = r->first,
+				   .scratch = &r->scratch };
+
+	if (!worker_of)
+		return error_no_memory(r->err);
+	/* Tracks of frames are not work; they belong to the one worker of their file. */
+	for (uint32_t t = 1; t < r->m->track.count; t++)
+		for (size_t p = 0; p < r->part_count; p++)
+			if (r->worker_of[t] == p + 1 ||
+			    (!r->worker_of[t] && !r->parts[p].many &&
+			     r->parts[p].source == r->m->track.source[t].v))
+				worker_of[t] = (uint32_t)(r->first + p) + 1;
+	return worker_lines_read(&in, r->err);
+}
+
 static ow_status read_model(struct reader *r)
 {
 	const struct model *m = r->m;
@@ -920,7 +944,7 @@ static ow_status read_model(struct reader *r)
 	for (size_t i = 0; i < r->part_count; i++)
 		OW_TRY(finish_worker(r, i));
 	read_frequencies(r);
-	return OW_OK;
+	return read_lines(r);
 }
 
 /* Sources without timed slices are not workers. */

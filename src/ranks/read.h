@@ -10,6 +10,22 @@
 enum collective_kind collective_kind_of(struct str name);
 void ranks_worker_release(struct worker *w, struct mem *mem);
 
+/* ---- worker_lines.c ---- */
+
+/* What read.c knows of a model while it is read. */
+struct line_reading {
+	struct ranks_job *job;
+	struct model *m;
+	const struct phases *phases;
+	const uint32_t *worker_of; /* per track: 1 + the worker; 0 = none */
+	const uint32_t *launch;	   /* per event: the call that started it; NULL without links */
+	size_t first;		   /* worker of this model */
+	struct arena *scratch;
+};
+
+/* Fills worker.lines of the workers from `first` on; recordings without call stacks have none. */
+ow_status worker_lines_read(const struct line_reading *in, struct ow_error *err);
+
 /* ---- worker_facts.c ---- */
 
 /* Letters and digits in lower case: "ncclDevKernel_AllReduce" and "all-reduce" contain the same word. */

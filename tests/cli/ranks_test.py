@@ -11,6 +11,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.environ.get("OPWATCH_SRC", "."), "tests"))
 from support import jobsim  # noqa: E402
+from support.shown import shown  # noqa: E402
 
 BIN = os.environ.get("OPWATCH_BIN", "build/release/opwatch")
 MS = jobsim.MS
@@ -126,6 +127,74 @@ class Ranks(unittest.TestCase):
         row, = self.sql("SELECT count(*) AS ops, count(float_ops) AS known FROM job_op")
         self.assertGreater(row["ops"], 0)
         self.assertEqual(row["known"], 0)
+
+    def test_line(self):
+        """The line in which a straggler's host spends more time, and the line that launches more work of its device."""
+        shape = jobsim.Shape(seed=5, ranks=3, steps=7, layers=4, buckets=1, overlap=False, world_bytes=4 << 20, warmup_cost=2 * MS, loader_batch=MS,
+                             python_stack=True, host_work=MS)
+        folder = self.root / "lines"
+        folder.mkdir()
+        for kind in ("host", "device"):
+            slow = shape.but(host_work=4 * MS, ranks=3) if kind == "host" else shape.but(slow_rank=(1, 1.6))
+            for rank in jobsim.simulate_each([slow if r == 1 else shape for r in range(3)]):
+                trace = jobsim.trace(rank)
+                if kind == "device":  # each operator is called by a line of its own
+                    calls = [e for e in trace["traceEvents"] if e.get("cat") == "cpu_op" and e["name"].startswith("aten::linear")]
+                    trace["traceEvents"] += [{**e, "cat": "python_function", "name": f"model.py({30 + i % 4}): forward", "args": {}} for i, e in enumerate(calls)]
+                (folder / f"{rank.rank}.json").write_text(json.dumps(trace))
+            found = document("ranks", folder)
+            row = found["rows"][1]
+            self.assertEqual((found["blamed"], row["straggler"]), ([1], "persistent"))
+            if kind == "host":
+                self.assertEqual((row["cause"], row["line"]), ("host", "train.py:40 augment"))
+                self.assertIn("3.0", found["blame_why"].split(";")[-1])
+                self.assertIn("train.py:40 augment", found["blame_why"])
+            else:
+                self.assertEqual(row["cause"], "compute")
+                self.assertRegex(row["line"], r"^model.py:3\d forward$")
+            self.assertEqual(row["evidence"][0]["line"], row["line"])
+            self.assertEqual({r["line"] for r in found["rows"] if r["rank"] != 1}, {None})
+            hidden = document("ranks", folder, "--redact")
+            self.assertEqual((hidden["blamed"], bool(hidden["rows"][1]["line"])), ([1], True))
+            self.assertNotRegex(json.dumps(hidden), r"\.py|augment|forward")
+            advice = {r["rule"]: r for r in document("advise", *sorted(folder.iterdir()))["rows"]}
+            self.assertEqual(advice["collective_wait"]["where"], f"rank 1 arrives last; {row['line']}")
+
+    def test_narrow_terminal(self):
+        """No line is wider than the terminal, and what is wrong is before the columns that do not fit."""
+        for columns in (80, 100):
+            text = shown([BIN, "ranks", *map(str, self.files)], columns)
+            self.assertLessEqual(max(map(len, text.splitlines())), columns, text)
+            self.assertRegex(text, r"(?m)^ +2 .*persistent .*compute")
+            self.assertIn("Blame: rank 2", text)
+        self.assertIn("Blame: rank 2: more own work", run("ranks", *self.files).stdout)
+
+    def test_map_of_many(self):
+        """More ranks and steps than the map has room for: the straggler is in it, and so is its slow step."""
+        folder = self.root / "many"
+        folder.mkdir()
+        ranks, steps, slow = 70, 140, 66
+        for r in range(ranks):
+            events, now = [], 0
+            for s in range(steps):
+                work = 2000 if r == slow and s % 20 == 7 else 1000
+                events += [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{s}", "pid": 1, "tid": 1, "ts": now, "dur": 2500},
+                           {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": now, "dur": work, "args": {"stream": 7, "device": 0}},
+                           {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f16", "pid": 0, "tid": 20, "ts": now + work, "dur": 2400 - work,
+                            "args": {"stream": 20, "device": 0, "Collective name": "allreduce", "Process Group Name": "0", "Seq": s, "Group size": ranks,
+                                     "In msg nelems": 1 << 20, "dtype": "Half"}}]
+                now += 2500
+            (folder / f"{r * 37 % 71}.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events,
+                                                                    "distributedInfo": {"rank": r, "world_size": ranks}}))
+        found = document("ranks", folder)
+        self.assertEqual(found["blamed"], [slow])
+        rows = {row[0]: row[1:] for row in found["map"]["rows"]}
+        self.assertEqual((len(rows), found["map_steps_each"]), (64, 3))
+        self.assertEqual({len(row) for row in rows.values()}, {len(found["map"]["steps"])})
+        self.assertEqual(sum(x > 1.5 for x in rows[slow]), 7)
+        text = run("ranks", folder).stdout
+        self.assertIn("Each mark is the slowest of 3 steps", text)
+        self.assertIn("64 of 70 ranks are shown", text)
 
     def test_queries(self):
         if not self.duckdb:

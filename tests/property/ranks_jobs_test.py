@@ -20,21 +20,6 @@ SEED = int(os.environ.get("OPWATCH_SEED", "1"))
 MS = jobsim.MS
 
 
-def simulate(shapes):
-    """As jobsim.simulate, with a shape per rank."""
-    ranks = [jobsim.Rank(s, r) for r, s in enumerate(shapes)]
-    programs = [r.run() for r in ranks]
-    waiting = [next(p, None) for p in programs]
-    while any(w is not None for w in waiting):
-        end = max(w[1] for w in waiting) + max(w[2] for w in waiting)
-        for i, p in enumerate(programs):
-            try:
-                waiting[i] = p.send(end)
-            except StopIteration:
-                waiting[i] = None
-    return ranks
-
-
 def answer(ranks, names=None):
     """Writes the traces under names that say nothing of their ranks, in any order."""
     with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +78,7 @@ class Ranks(unittest.TestCase):
         for n in range(JOBS):
             rng = random.Random(f"{SEED}/healthy/{n}")
             job = base_job(rng)
-            ranks = simulate([job] * job.ranks)
+            ranks = jobsim.simulate_each([job] * job.ranks)
             a = answer(ranks)
             self.assertEqual([r["rank"] for r in a["rows"]], list(range(job.ranks)), n)
             self.assertEqual((a["world_size"], a["missing_ranks"], a["mixed_jobs"], a["duplicates"]), (job.ranks, [], False, []))
@@ -121,8 +106,8 @@ class Ranks(unittest.TestCase):
                    "input": job.but(loader_on_main=True, loader_batch=int(busy * size)),
                    "host": job.but(host_work=int(busy * size)),
                    "more_work": job.but(layers=job.layers, kernels_per_layer=1, layout=1, layout_kernel=int(busy * size / job.layers))}[kind]
-            ranks = simulate([bad if r == slow else job for r in range(job.ranks)])
-            truth = jobsim.median_step(ranks) / jobsim.median_step(simulate([job] * job.ranks))
+            ranks = jobsim.simulate_each([bad if r == slow else job for r in range(job.ranks)])
+            truth = jobsim.median_step(ranks) / jobsim.median_step(jobsim.simulate_each([job] * job.ranks))
             a = answer(ranks)
             good = a["blame"] == "rank" and a["blamed"] == [slow] and a["rows"][slow]["straggler"] == "persistent"
             named += good
@@ -145,17 +130,17 @@ class Ranks(unittest.TestCase):
         rng = random.Random(f"{SEED}/periodic")
         job = base_job(rng).but(ranks=4, steps=14, clock={})
         busy = jobsim.device_time(job)
-        ranks = simulate([job.but(pause_every=3, pause=busy) if r == 2 else job for r in range(4)])
+        ranks = jobsim.simulate_each([job.but(pause_every=3, pause=busy) if r == 2 else job for r in range(4)])
         a = answer(ranks)
         self.assertEqual((a["rows"][2]["straggler"], a["rows"][2]["cause"], a["blamed"]), ("periodic", "host", [2]))
-        ranks = simulate([job.but(pause_every=7, pause=busy) if r == 1 else job for r in range(4)])
+        ranks = jobsim.simulate_each([job.but(pause_every=7, pause=busy) if r == 1 else job for r in range(4)])
         a = answer(ranks)
         self.assertEqual((a["rows"][1]["straggler"], a["blamed"]), ("transient", [1]))
 
     def test_all_pause_together(self):
         job = base_job(random.Random(5)).but(ranks=4, steps=12, pause_every=4, clock={})
         job = job.but(pause=jobsim.device_time(job))
-        a = answer(simulate([job] * 4))
+        a = answer(jobsim.simulate_each([job] * 4))
         self.assertEqual((a["blame"], {r["straggler"] for r in a["rows"]}), ("none", {"none"}))
 
 

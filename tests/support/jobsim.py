@@ -512,6 +512,21 @@ def simulate(shape):
     return ranks
 
 
+def simulate_each(shapes):
+    """As simulate, with a shape per rank; all ranks take part in every message."""
+    ranks = [Rank(s, r) for r, s in enumerate(shapes)]
+    programs = [r.run() for r in ranks]
+    waiting = [next(p, None) for p in programs]
+    while any(w is not None for w in waiting):
+        end = max(w[2] for w in waiting) + max(w[3] for w in waiting)
+        for i, p in enumerate(programs):
+            try:
+                waiting[i] = p.send(end)
+            except StopIteration:
+                waiting[i] = None
+    return ranks
+
+
 def step_times(ranks):
     """Durations of the steady steps, from the start of a step to that of the next, of the slowest rank each."""
     shape = ranks[0].shape
