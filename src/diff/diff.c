@@ -356,6 +356,33 @@ static void add_means(struct comparison *c)
 		}
 }
 
+static void add_ratio(struct table *t, const char *name, double base, double other)
+{
+	if (base > 0 && isfinite(other))
+		table_add_extra(t, name, "%.6g", other / base);
+	else
+		table_add_extra(t, name, "null");
+}
+
+static double mean_all_steps(const struct comparison *c, unsigned side)
+{
+	size_t first = side ? c->base : 0, count = side ? c->other : c->base;
+	double sum = 0;
+
+	for (size_t r = first; r < first + count; r++)
+		sum += all_steps_of(&c->runs[r]);
+	return sum / (double)count;
+}
+
+/* New divided by base: of steady steps, which all else is about, and of all steps. */
+static void add_ratios(struct comparison *c)
+{
+	add_ratio(c->out, "step_ratio", c->mixed ? 0 : (double)c->step_ns[0],
+		  (double)c->step_ns[1]);
+	add_ratio(c->out, "all_steps_ratio", c->mixed ? 0 : mean_all_steps(c, 0),
+		  mean_all_steps(c, 1));
+}
+
 static void add_values(struct comparison *c)
 {
 	struct table *t = c->out;
@@ -387,6 +414,12 @@ static void add_values(struct comparison *c)
 	table_add_extra_text(t, "conclusion", c->conclusion);
 	table_add_extra(t, "unexplained_ns", "%lld", (long long)c->unexplained_ns);
 	add_means(c);
+	add_ratios(c);
+	table_add_extra_text(t, "compared_without",
+			     c->rows.without_lines && c->rows.by_kernel ? "lines and operators"
+			     : c->rows.without_lines			? "lines"
+			     : c->rows.by_kernel			? "operators"
+									: NULL);
 	table_add_extra(t, "steps_known", c->runs[0].known ? "true" : "false");
 	table_add_extra_text(t, "metric",
 			     c->runs[0].metric.len ? arena_cstr(&c->scratch, c->runs[0].metric)

@@ -21,20 +21,31 @@ enum diff_change {
 	CHANGE_FUSED
 };
 
+/* A kernel or call in an op. */
+struct row_part {
+	struct str name;
+	double ns[2]; /* of a step, means of the runs of a side */
+	struct row_part *next;
+};
+
 /* A cell of both sides. */
 struct diff_row {
 	enum phase_class class;
 	int32_t rank;
 	struct str op, line; /* of the base side, if it has it; "a + b" of ops that were fused */
 	struct str own_op;   /* its name before it was joined with others */
+	struct str own_line; /* the line that it was made for; empty where lines are not compared */
+	bool several_lines;  /* of code that has it, where lines are not compared */
 	struct str file;     /* of the line, whole; in the new runs, if they have it */
 	int32_t line_number; /* in that file; 0: unknown */
-	struct str shapes[2], types[2]; /* of the operator's arguments on a side */
-	struct str new_op;		/* of the other one, when it is called differently there */
-	struct str part[2];		/* the costliest kernel or call of a side */
-	double part_ns[2];
-	double *ns;	/* per run, the base's first: of a mean steady step */
-	double mean[2]; /* of the runs of a side */
+	struct argument_list arguments[2]; /* of the operator on a side */
+	struct str shapes[2], types[2];	   /* those that changed, or else the first ones */
+	bool arguments_changed; /* every step of a side has some that the other side does not have */
+	struct str new_op;	/* of the other one, when it is called differently there */
+	struct row_part *parts; /* the kernels and calls in it, the last one first */
+	struct str part[2];	/* the one that changed most, on each side */
+	double *ns;		/* per run, the base's first: of a mean steady step */
+	double mean[2];		/* of the runs of a side */
 	double count[2];
 	bool on[2];		/* some run of that side has it */
 	bool counts_unknown;	/* samples do not say how often something ran */
@@ -55,16 +66,26 @@ struct diff_rows {
 	const struct diff_run *all; /* the base's first */
 	uint32_t **row_of;	    /* per run: the row of each cell */
 	struct str *normal;	    /* per row that one side has: its normalised name */
-	uint32_t *order[2];	    /* rows in the order of a step of the first run of each side */
+	uint32_t *order
+		[2]; /* rows of one class, in the order of a step of the first run of each side */
+	size_t order_count[2];
+	bool failed;	    /* without memory */
+	bool without_lines; /* one side has none, so they are not compared */
+	bool by_kernel; /* device work is compared by kernel: the sides do not know the same operators */
 	int32_t **shifts; /* per run of the new side: by how much the line of each cell moved */
 };
 
-/* Makes rows of the cells of all runs. diff_rows_release is due in any case. */
+/* rows.c: makes rows of the cells of all runs, of what both sides know. diff_rows_release is due in any case. */
 ow_status diff_rows_make(struct diff_rows *d, struct mem *mem, const struct diff_run *runs,
 			 size_t base, size_t other, struct ow_error *err);
 /* match.c: joins rows of one side with rows of the other that are the same thing under another name or line. */
 ow_status diff_rows_match(struct diff_rows *d, struct ow_error *err);
 void diff_rows_release(struct diff_rows *d);
+/* rows.c: adds what is in a row of the new side to one of the base, or of another row of the base; false without memory. */
+bool diff_row_add(struct diff_rows *d, struct diff_row *to, const struct diff_row *from,
+		  unsigned side);
+/* rows.c: says for each row which arguments and which kernel or call changed most. */
+void diff_rows_explain(struct diff_rows *d);
 /* lines.c: fills d->shifts. */
 ow_status diff_lines_align(struct diff_rows *d, struct ow_error *err);
 /* "model.py:41 forward" around its number: "model.py:", " forward"; false when there is none. */

@@ -104,6 +104,8 @@ static ow_status add_cell(struct frames *f, size_t run, size_t cell, bool ranks)
 	const struct diff_cell *from = &c->runs[run].cells[cell];
 	const struct diff_row *row = &c->rows.items[c->rows.row_of[run][cell]];
 	unsigned side = run >= c->base;
+	bool kernel =
+		c->rows.by_kernel && from->device && from->part.len; /* the row is its kernel */
 	double part = (double)(side ? c->other : c->base) * (double)c->runs[run].steps;
 	uint32_t at = 0;
 
@@ -115,9 +117,9 @@ static ow_status add_cell(struct frames *f, size_t run, size_t cell, bool ranks)
 	if (row->line.len)
 		OW_TRY(child_of(f, at, FRAME_LINE, row->line, &at));
 	OW_TRY(child_of(f, at, FRAME_OP, row->op, &at));
-	if (side && !str_eq(from->op, row->op))
+	if (side && !str_eq(kernel ? from->part : from->op, row->op))
 		f->nodes[at].new_name = row->new_op.len ? row->new_op : from->op;
-	if (from->part.len)
+	if (from->part.len && !kernel)
 		OW_TRY(child_of(f, at, FRAME_PART, from->part, &at));
 	if (from->ns > 0 && part > 0)
 		charge(f, at, side, (double)from->ns / part);

@@ -7,180 +7,11 @@
 #include "base/map.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 
 #define LOOK_AHEAD 48u
 #define NAMES_MOST 200u /* with this many bytes of joined names no more are added */
 #define SURE 0.6	/* of the places of a row must say the same */
-
-/* ---- rows ---- */
-
-static uint64_t text_hash(enum phase_class class, int32_t rank, struct str op, struct str line)
-{
-	return map_hash_u64(map_hash_u64(str_hash(op), str_hash(line)),
-			    (uint64_t) class << 32 | (uint32_t)rank);
-}
-
-static struct diff_row *find_row(struct diff_rows *d, const struct map *map,
-				 const struct diff_cell *cell)
-{
-	uint64_t hash = text_hash(cell->class, cell->rank, cell->op, cell->line);
-
-	for (struct map_iter it = map_find(map, hash); it.value; it = map_next(map, it)) {
-		struct diff_row *row = &d->items[it.value - 1];
-
-		if (row->class == cell->class && row->rank == cell->rank &&
-		    str_eq(row->op, cell->op) && str_eq(row->line, cell->line))
-			return row;
-	}
-	return NULL;
-}
-
-static struct diff_row *add_row(struct diff_rows *d, struct map *map, const struct diff_cell *cell)
-{
-	size_t runs = d->runs[0] + d->runs[1];
-	struct diff_row *grown =
-		arena_grow(&d->arena, d->items, d->count, &d->cap, sizeof(*d->items));
-	double *ns = ARENA_ARRAY(&d->arena, double, runs);
-
-	if (!grown || !ns ||
-	    !map_add(map, text_hash(cell->class, cell->rank, cell->op, cell->line),
-		     (uint32_t)d->count + 1))
-		return NULL;
-	d->items = grown;
-	d->items[d->count] = (struct diff_row){ .class = cell->class,
-						.rank = cell->rank,
-						.op = cell->op,
-						.own_op = cell->op,
-						.line = cell->line,
-						.file = cell->file,
-						.line_number = cell->line_number,
-						.ns = ns,
-						.q = (double)NAN };
-	return &d->items[d->count++];
-}
-
-/* Ranks are compared one by one if every run has the same ones; else the cells of all ranks are one. */
-static bool has_same_ranks(const struct diff_rows *d)
-{
-	size_t runs = d->runs[0] + d->runs[1];
-
-	for (size_t r = 1; r < runs; r++) {
-		if (d->all[r].rank_count != d->all[0].rank_count)
-			return false;
-		for (size_t i = 0; i < d->all[r].rank_count; i++)
-			if (d->all[r].ranks[i] != d->all[0].ranks[i])
-				return false;
-	}
-	return true;
-}
-
-/* A cell of the new runs as it was called in the base: without the rank, at the line where it was. */
-static ow_status old_cell(struct diff_rows *d, bool by_rank, int32_t shift, struct diff_cell *cell,
-			  struct ow_error *err)
-{
-	struct str prefix, suffix;
-	char *text;
-	size_t size;
-
-	if (!by_rank)
-		cell->rank = -1;
-	if (!shift || !diff_line_split(cell, &prefix, &suffix))
-		return OW_OK;
-	size = prefix.len + suffix.len + 16;
-	text = arena_push(&d->arena, size);
-	if (!text)
-		return error_no_memory(err);
-	snprintf(text, size, "%.*s%d%.*s", STR_ARG(prefix), (int)(cell->line_number - shift),
-		 STR_ARG(suffix));
-	cell->line = str_from(text);
-	return OW_OK;
-}
-
-static ow_status add_cells(struct diff_rows *d, struct map *map, size_t run, struct ow_error *err)
-{
-	const struct diff_run *from = &d->all[run];
-	bool by_rank = has_same_ranks(d);
-	unsigned side = run >= d->runs[0];
-	double steps = from->steps ? (double)from->steps : 1;
-
-	d->row_of[run] = ARENA_ARRAY(&d->arena, uint32_t, from->cell_count + 1);
-	if (!d->row_of[run])
-		return error_no_memory(err);
-	for (size_t i = 0; i < from->cell_count; i++) {
-		struct diff_cell own = from->cells[i], *cell = &own;
-		struct diff_row *row;
-
-		int32_t shift = d->shifts[run] ? d->shifts[run][i] : 0;
-
-		OW_TRY(old_cell(d, by_rank, shift, cell, err));
-		row = find_row(d, map, cell);
-		if (!row)
-			row = add_row(d, map, cell);
-		if (!row)
-			return error_no_memory(err);
-		d->row_of[run][i] = (uint32_t)(row - d->items);
-		row->ns[run] += (double)cell->ns / steps;
-		row->count[side] += (double)cell->count / steps / (double)d->runs[side];
-		row->on[side] = true;
-		row->counts_unknown = row->counts_unknown || from->counts_unknown;
-		row->moved = row->moved || shift;
-		if (side && cell->line_number) {
-			row->file = cell->file;
-			row->line_number = cell->line_number;
-		}
-		if (!row->shapes[side].len)
-			row->shapes[side] = cell->shapes;
-		if (!row->types[side].len)
-			row->types[side] = cell->types;
-		if (cell->part.len && (double)cell->ns / steps > row->part_ns[side]) {
-			row->part_ns[side] = (double)cell->ns / steps;
-			row->part[side] = cell->part;
-		}
-	}
-	return OW_OK;
-}
-
-static void set_means(struct diff_rows *d)
-{
-	for (size_t i = 0; i < d->count; i++) {
-		struct diff_row *row = &d->items[i];
-
-		row->mean[0] = stat_mean(row->ns, d->runs[0]);
-		row->mean[1] = stat_mean(row->ns + d->runs[0], d->runs[1]);
-		if (row->on[0] && row->on[1])
-			row->matched_by = row->moved	  ? "op and moved line"
-					  : row->line.len ? "op and line"
-							  : "op";
-	}
-}
-
-ow_status diff_rows_make(struct diff_rows *d, struct mem *mem, const struct diff_run *runs,
-			 size_t base, size_t other, struct ow_error *err)
-{
-	struct map map;
-	ow_status status = OW_OK;
-
-	*d = (struct diff_rows){ .mem = mem, .runs = { base, other }, .all = runs };
-	arena_init(&d->arena, mem);
-	d->row_of = ARENA_ARRAY(&d->arena, uint32_t *, base + other);
-	if (!d->row_of)
-		return error_no_memory(err);
-	OW_TRY(diff_lines_align(d, err));
-	map_init(&map, mem);
-	for (size_t r = 0; status == OW_OK && r < base + other; r++)
-		status = add_cells(d, &map, r, err);
-	map_release(&map);
-	if (status == OW_OK)
-		set_means(d);
-	return status;
-}
-
-void diff_rows_release(struct diff_rows *d)
-{
-	arena_release(&d->arena);
-}
 
 /* ---- joining ---- */
 
@@ -209,14 +40,7 @@ static void join_fused(struct diff_rows *d, size_t base, size_t more)
 {
 	struct diff_row *to = &d->items[base], *from = &d->items[more];
 
-	for (size_t r = 0; r < d->runs[0]; r++)
-		to->ns[r] += from->ns[r];
-	to->mean[0] += from->mean[0];
-	to->count[0] += from->count[0];
-	if (from->part_ns[0] > to->part_ns[0]) {
-		to->part_ns[0] = from->part_ns[0];
-		to->part[0] = from->part[0];
-	}
+	d->failed = !diff_row_add(d, to, from, 0) || d->failed;
 	to->op = both_names(d, to->op, from->op);
 	from->merged = (uint32_t)base + 1;
 }
@@ -227,19 +51,7 @@ static void join(struct diff_rows *d, size_t base, size_t other, const char *by,
 {
 	struct diff_row *to = &d->items[base], *from = &d->items[other];
 
-	for (size_t r = d->runs[0]; r < d->runs[0] + d->runs[1]; r++)
-		to->ns[r] += from->ns[r];
-	to->mean[1] += from->mean[1];
-	to->count[1] += from->count[1];
-	to->on[1] = true;
-	if (from->part_ns[1] > to->part_ns[1]) {
-		to->part_ns[1] = from->part_ns[1];
-		to->part[1] = from->part[1];
-	}
-	if (!to->shapes[1].len)
-		to->shapes[1] = from->shapes[1];
-	if (!to->types[1].len)
-		to->types[1] = from->types[1];
+	d->failed = !diff_row_add(d, to, from, 1) || d->failed;
 	if (from->line_number) {
 		to->file = from->file;
 		to->line_number = from->line_number;
@@ -396,6 +208,7 @@ struct votes {
 	struct vote {
 		uint32_t base, other;
 		uint32_t count;
+		uint32_t place; /* in the order in which they were found */
 		enum diff_change change;
 	} * items;
 	size_t count, cap;
@@ -421,42 +234,50 @@ static bool add_vote(struct diff_rows *d, struct votes *v, uint32_t base, uint32
 	if (!grown)
 		return false;
 	v->items = grown;
-	v->items[v->count++] = (struct vote){ base, other, 1, change };
-	return map_add(&v->map, hash, (uint32_t)v->count);
+	v->items[v->count] = (struct vote){ base, other, 1, (uint32_t)v->count, change };
+	return map_add(&v->map, hash, (uint32_t)++v->count);
 }
 
-/* The row that stands at a place of the sequence of the base's first run (0) or of the new runs' first one. */
-static uint32_t row_at(const struct diff_rows *d, size_t run, size_t place)
-{
-	return d->order[run != 0][place];
-}
-
-/* The sequences as rows, after the joins by name. */
-static bool set_order(struct diff_rows *d)
+/* The sequences as rows of one class, after the joins by name. Host and device run beside each other, so only the order within a class is the
+ * same in every run. A row that follows itself, such as an operator with two kernels, is one place. */
+static void set_order(struct diff_rows *d, enum phase_class class)
 {
 	for (unsigned side = 0; side < 2; side++) {
-		size_t run = side ? d->runs[0] : 0;
+		size_t run = side ? d->runs[0] : 0, count = 0;
 		const struct diff_run *r = &d->all[run];
 
-		d->order[side] = ARENA_ARRAY(&d->arena, uint32_t, r->sequence_count + 1);
-		if (!d->order[side])
-			return false;
 		for (size_t i = 0; i < r->sequence_count; i++) {
 			uint32_t row = d->row_of[run][r->sequence[i] - 1];
 
-			d->order[side][i] = d->items[row].merged ? d->items[row].merged - 1 : row;
+			row = d->items[row].merged ? d->items[row].merged - 1 : row;
+			if (d->items[row].class == class &&
+			    (!count || d->order[side][count - 1] != row))
+				d->order[side][count++] = row;
 		}
+		d->order_count[side] = count;
+	}
+}
+
+static bool make_order(struct diff_rows *d)
+{
+	for (unsigned side = 0; side < 2; side++) {
+		const struct diff_run *r = &d->all[side ? d->runs[0] : 0];
+
+		if (!d->order[side])
+			d->order[side] = ARENA_ARRAY(&d->arena, uint32_t, r->sequence_count + 1);
+		if (!d->order[side])
+			return false;
 	}
 	return true;
 }
 
-/* Whether each side has rows that the other does not have: else the order has nothing to join. */
-static bool are_some_left(const struct diff_rows *d)
+/* Whether each side has rows of a class that the other does not have: else the order has nothing to join. */
+static bool are_some_left(const struct diff_rows *d, enum phase_class class)
 {
 	bool left[2] = { false, false };
 
 	for (size_t i = 0; i < d->count; i++)
-		for (unsigned side = 0; side < 2; side++)
+		for (unsigned side = 0; side < 2 && d->items[i].class == class; side++)
 			left[side] = left[side] || is_left(&d->items[i], side);
 	return left[0] && left[1];
 }
@@ -464,28 +285,28 @@ static bool are_some_left(const struct diff_rows *d)
 /* Whether the sides agree at these places and go on together: at the next ones they agree again, end, or both have something of their own. */
 static bool is_agreement(const struct diff_rows *d, size_t a, size_t b)
 {
-	size_t other = d->runs[0], n = d->all[0].sequence_count, m = d->all[other].sequence_count;
 	uint32_t x, y;
 
-	if (row_at(d, 0, a) != row_at(d, other, b))
+	if (d->order[0][a] != d->order[1][b])
 		return false;
-	if (a + 1 >= n || b + 1 >= m)
+	if (a + 1 >= d->order_count[0] || b + 1 >= d->order_count[1])
 		return true;
-	x = row_at(d, 0, a + 1);
-	y = row_at(d, other, b + 1);
+	x = d->order[0][a + 1];
+	y = d->order[1][b + 1];
 	return x == y || (is_left(&d->items[x], 0) && is_left(&d->items[y], 1));
 }
 
-/* How far both have to go on until they agree again; false when that is too far. */
+/* How far both have to go on until they agree again, at the latest when both end; false when that is too far. */
 static bool find_agreement(const struct diff_rows *d, size_t a, size_t b, size_t *da, size_t *db)
 {
-	size_t n = d->all[0].sequence_count, m = d->all[d->runs[0]].sequence_count;
+	size_t n = d->order_count[0], m = d->order_count[1];
 
 	for (size_t sum = 1; sum < LOOK_AHEAD; sum++)
 		for (size_t i = 0; i <= sum; i++) {
 			size_t k = sum - i;
 
-			if (a + i < n && b + k < m && is_agreement(d, a + i, b + k)) {
+			if ((a + i < n && b + k < m && is_agreement(d, a + i, b + k)) ||
+			    (a + i == n && b + k == m)) {
 				*da = i;
 				*db = k;
 				return true;
@@ -494,20 +315,20 @@ static bool find_agreement(const struct diff_rows *d, size_t a, size_t b, size_t
 	return false;
 }
 
-/* Rows of one class that only one side has, in a gap of its sequence. */
+/* Rows that only one side has, in a gap of its order. */
 struct gap {
 	uint32_t rows[LOOK_AHEAD];
 	size_t count;
 };
 
 static void read_gap(const struct diff_rows *d, unsigned side, size_t from, size_t len,
-		     enum phase_class class, struct gap *gap)
+		     struct gap *gap)
 {
 	gap->count = 0;
 	for (size_t i = 0; i < len && gap->count < LOOK_AHEAD; i++) {
 		uint32_t row = d->order[side][from + i];
 
-		if (d->items[row].class == class && is_left(&d->items[row], side))
+		if (is_left(&d->items[row], side))
 			gap->rows[gap->count++] = row;
 	}
 }
@@ -544,35 +365,34 @@ static bool vote_gap(struct diff_rows *d, struct votes *v, size_t a, size_t da, 
 {
 	struct gap base, other;
 
-	for (unsigned c = 0; da && db && c < CLASS_COUNT; c++) {
-		read_gap(d, 0, a, da, (enum phase_class)c, &base);
-		read_gap(d, 1, b, db, (enum phase_class)c, &other);
-		if (!vote_names(d, v, &base, &other))
+	if (!da || !db)
+		return true;
+	read_gap(d, 0, a, da, &base);
+	read_gap(d, 1, b, db, &other);
+	if (!vote_names(d, v, &base, &other))
+		return false;
+	for (size_t i = 0; base.count == other.count && i < base.count; i++)
+		if (!add_vote(d, v, base.rows[i], other.rows[i], CHANGE_RENAMED))
 			return false;
-		for (size_t i = 0; base.count == other.count && i < base.count; i++)
-			if (!add_vote(d, v, base.rows[i], other.rows[i], CHANGE_RENAMED))
-				return false;
-		for (size_t i = 0; base.count == 1 && other.count > 1 && i < other.count; i++)
-			if (!add_vote(d, v, base.rows[0], other.rows[i], CHANGE_SPLIT))
-				return false;
-		for (size_t i = 0; other.count == 1 && base.count > 1 && i < base.count; i++)
-			if (!add_vote(d, v, base.rows[i], other.rows[0], CHANGE_FUSED))
-				return false;
-	}
+	for (size_t i = 0; base.count == 1 && other.count > 1 && i < other.count; i++)
+		if (!add_vote(d, v, base.rows[0], other.rows[i], CHANGE_SPLIT))
+			return false;
+	for (size_t i = 0; other.count == 1 && base.count > 1 && i < base.count; i++)
+		if (!add_vote(d, v, base.rows[i], other.rows[0], CHANGE_FUSED))
+			return false;
 	return true;
 }
 
 static bool collect_votes(struct diff_rows *d, struct votes *v)
 {
-	size_t n = d->all[0].sequence_count, m = d->all[d->runs[0]].sequence_count;
+	size_t n = d->order_count[0], m = d->order_count[1];
 	size_t a = 0, b = 0, da, db;
 
-	for (size_t i = 0; i < n; i++)
-		v->places[0][row_at(d, 0, i)]++;
-	for (size_t i = 0; i < m; i++)
-		v->places[1][row_at(d, d->runs[0], i)]++;
+	for (unsigned side = 0; side < 2; side++)
+		for (size_t i = 0; i < d->order_count[side]; i++)
+			v->places[side][d->order[side][i]]++;
 	while (a < n && b < m) {
-		if (row_at(d, 0, a) == row_at(d, d->runs[0], b)) {
+		if (d->order[0][a] == d->order[1][b]) {
 			a++;
 			b++;
 		} else if (find_agreement(d, a, b, &da, &db)) {
@@ -594,8 +414,14 @@ static int by_count(const void *x, const void *y)
 
 	if (a->count != b->count)
 		return a->count < b->count ? 1 : -1;
-	return a->base != b->base ? (a->base > b->base ? 1 : -1)
-				  : (a->other > b->other) - (a->other < b->other);
+	return (a->place > b->place) - (a->place < b->place);
+}
+
+static int by_place(const void *x, const void *y)
+{
+	const struct vote *a = x, *b = y;
+
+	return (a->place > b->place) - (a->place < b->place);
 }
 
 static bool is_sure(const struct votes *v, const struct vote *vote)
@@ -619,9 +445,11 @@ static void join_renamed(struct diff_rows *d, const struct votes *v)
 	}
 }
 
-/* Of a split row several parts follow one after the other. A row that got one part only is renamed. */
+/* Of a split row several parts follow one after the other, and are named in that order. A row that got one part only is renamed. */
 static void join_parts(struct diff_rows *d, const struct votes *v)
 {
+	if (v->count)
+		qsort(v->items, v->count, sizeof(*v->items), by_place);
 	for (size_t i = 0; i < v->count; i++) {
 		const struct vote *vote = &v->items[i];
 		struct diff_row *base = &d->items[vote->base], *other = &d->items[vote->other];
@@ -645,18 +473,22 @@ static void join_parts(struct diff_rows *d, const struct votes *v)
 
 static ow_status find_votes(struct diff_rows *d, struct votes *v, struct ow_error *err)
 {
-	bool good;
+	bool good = true;
 
 	*v = (struct votes){ 0 };
 	if (!d->runs[0] || !d->runs[1] || !d->all[0].sequence_count ||
-	    !d->all[d->runs[0]].sequence_count || !are_some_left(d))
+	    !d->all[d->runs[0]].sequence_count)
 		return OW_OK;
 	v->places[0] = ARENA_ARRAY(&d->arena, uint32_t, d->count + 1);
 	v->places[1] = ARENA_ARRAY(&d->arena, uint32_t, d->count + 1);
-	if (!v->places[0] || !v->places[1] || !set_order(d))
+	if (!v->places[0] || !v->places[1] || !make_order(d))
 		return error_no_memory(err);
 	map_init(&v->map, d->mem);
-	good = collect_votes(d, v);
+	for (unsigned c = 0; good && c < CLASS_COUNT; c++)
+		if (are_some_left(d, (enum phase_class)c)) {
+			set_order(d, (enum phase_class)c);
+			good = collect_votes(d, v);
+		}
 	map_release(&v->map);
 	if (!good)
 		return error_no_memory(err);
@@ -677,5 +509,8 @@ ow_status diff_rows_match(struct diff_rows *d, struct ow_error *err)
 	OW_TRY(find_votes(d, &votes, err));
 	join_renamed(d, &votes);
 	join_parts(d, &votes);
+	if (d->failed)
+		return error_no_memory(err);
+	diff_rows_explain(d);
 	return OW_OK;
 }

@@ -3,18 +3,15 @@
  * time, gives each instant to the innermost event of the first active phase, in the order of precedence that `phases` has. Device work counts
  * for the operator that launched it, if the recording links them. Linear but for one radix sort.
  */
-#include "diff/run.h"
+#include "diff/arguments.h"
 
 #include "analyze/samples/samples.h"
 #include "base/radix.h"
 #include "base/vec.h"
-#include "wire/json/json.h"
 
 #include <stdlib.h>
 
 #define LINE_BYTES 256
-#define ARGS_MAX 65536u
-#define SHAPES_MAX 256u
 #define SEQUENCE_MOST 65536u /* a longer order of a step adds time and no knowledge */
 
 /* A part of an event in a step. */
@@ -57,10 +54,13 @@ struct reader {
 	struct cell_key *keys; /* of the run's cells */
 	size_t key_cap;
 	uint8_t *has_device; /* per source */
+	uint8_t *python;     /* per track: it has the frames of a thread that runs operators */
+	bool any_python;
 	struct piece *pieces;
 	size_t piece_count, piece_cap;
 	struct diff_read_options options;
 	bool async; /* requests that overlap freely count, too */
+	struct argument_reader arguments;
 };
 
 /* ---- operators ---- */
@@ -85,13 +85,19 @@ static ow_status find_operators(struct reader *r)
 
 	for (uint32_t i = 1; i < m->event.count; i++) {
 		struct operators *list = &r->operators[m->event.track[i].v];
+		struct operator_span *last;
 		int64_t begin = m->event.ts_ns[i], end;
 
 		if (!is_operator(r, i))
 			continue;
 		end = event_end(m, i);
-		if (list->count && begin < list->items[list->count - 1].end)
-			continue;
+		last = list->count ? &list->items[list->count - 1] : NULL;
+		if (last && begin < last->end) {
+			if (end <= last->end)
+				continue;
+			last->end =
+				begin; /* rounded times: it follows the last one and is not a part of it */
+		}
 		if (!vec_push(r->mem, list->items, list->count, list->cap,
 			      (struct operator_span){ begin, end, i }))
 			return error_no_memory(r->err);
@@ -136,6 +142,36 @@ static ow_status join_threads(struct reader *r)
 	}
 	map_release(&map);
 	return status;
+}
+
+/* Which tracks have frames of Python that count, as in `phases`: those of threads that also have calls. */
+static ow_status find_python(struct reader *r)
+{
+	const struct model *m = r->m;
+	uint8_t *has_calls = ARENA_ARRAY(&r->scratch, uint8_t, m->track.count + 1);
+	bool any = false;
+
+	r->python = ARENA_ARRAY(&r->scratch, uint8_t, m->track.count + 1);
+	if (!has_calls || !r->python)
+		return error_no_memory(r->err);
+	for (uint32_t t = 1; t < m->track.count; t++)
+		any = any || m->track.kind[t] == TRACK_FRAMES;
+	for (uint32_t i = 1; any && i < m->event.count; i++) {
+		uint32_t track = m->event.track[i].v;
+
+		if (!has_calls[track] && track_work(m, (track_id){ track }) == WORK_HOST)
+			has_calls[track] =
+				phase_class_of(m, i, r->has_device[m->track.source[track].v]) !=
+				CLASS_COUNT;
+	}
+	for (uint32_t t = 1; any && t < m->track.count; t++)
+		for (uint32_t k = r->next_of_thread[t];
+		     m->track.kind[t] == TRACK_FRAMES && k != t && !r->python[t];
+		     k = r->next_of_thread[k])
+			r->python[t] = has_calls[k];
+	for (uint32_t t = 1; any && t < m->track.count; t++)
+		r->any_python = r->any_python || r->python[t];
+	return OW_OK;
 }
 
 static uint32_t operator_at(const struct operators *list, int64_t ts)
@@ -188,12 +224,16 @@ static uint32_t frame_of(const struct reader *r, uint32_t event)
 	return stack && r->own_frame ? r->own_frame[stack] : 0;
 }
 
+static bool is_of_device(const struct reader *r, uint32_t event)
+{
+	return track_work(r->m, r->m->event.track[event]) == WORK_DEVICE;
+}
+
 static struct cell_key key_of(const struct reader *r, uint32_t event, enum phase_class class)
 {
 	const struct model *m = r->m;
 	uint32_t track = m->event.track[event].v, outer, frame;
-	bool device = track_work(m, (track_id){ track }) == WORK_DEVICE;
-	uint32_t call = device ? (r->launch ? r->launch[event] : 0) : event;
+	uint32_t call = is_of_device(r, event) ? (r->launch ? r->launch[event] : 0) : event;
 
 	outer = call ? operator_of(r, call) : 0;
 	frame = frame_of(r, outer);
@@ -216,49 +256,10 @@ static uint64_t key_hash(const struct cell_key *k)
 /* The event that has the shapes: the operator around the event, or around the call that launched it. */
 static uint32_t shape_event(const struct reader *r, uint32_t event)
 {
-	bool device = track_work(r->m, r->m->event.track[event]) == WORK_DEVICE;
-	uint32_t call = device ? (r->launch ? r->launch[event] : 0) : event;
+	uint32_t call = is_of_device(r, event) ? (r->launch ? r->launch[event] : 0) : event;
 	uint32_t outer = call ? operator_of(r, call) : 0;
 
 	return outer ? outer : call;
-}
-
-/* A member of the arguments of an operator, as text. What cannot be read is unknown. */
-static struct str argument_text(struct reader *r, struct str args, const char *const *names,
-				size_t count)
-{
-	struct json_value found = { 0 };
-
-	for (size_t i = 0; i < count && !found.len; i++)
-		found = json_find(args, names[i]);
-	if (!found.len || !utf8_valid(json_text(found)))
-		return STR("");
-	return arena_str(&r->run->arena, str_first(json_text(found), MIN(found.len, SHAPES_MAX)));
-}
-
-/* Shapes and types of the arguments of an operator: "[[8, 3, 224, 224], []]", "["float", ""]". */
-static void read_arguments(struct reader *r, uint32_t event, struct diff_cell *cell)
-{
-	static const char *const shapes[] = { "Input Dims", "Input dims" }, *const types[] = {
-		"Input type"
-	};
-	const struct model *m = r->m;
-	uint32_t source = m->track.source[m->event.track[event].v].v;
-	uint32_t size = COLUMN_GET(m->event.args_size, event);
-	struct ow_error ignored = { 0 };
-	char *text;
-
-	if (!event || !size || size > ARGS_MAX || source >= m->input_cap || !m->inputs[source])
-		return;
-	text = arena_push(&r->scratch, size + 16u);
-	if (!text || input_read_at(m->inputs[source], COLUMN_GET(m->event.args_offset, event), text,
-				   size, &ignored) != OW_OK)
-		return;
-	memset(text + size, 0, 16);
-	if (text[0] != '{')
-		return;
-	cell->shapes = argument_text(r, str_make(text, size), shapes, ARRAY_COUNT(shapes));
-	cell->types = argument_text(r, str_make(text, size), types, ARRAY_COUNT(types));
 }
 
 static ow_status new_cell(struct reader *r, const struct cell_key *key, uint32_t event,
@@ -282,7 +283,7 @@ static ow_status new_cell(struct reader *r, const struct cell_key *key, uint32_t
 		cell.line_number = r->m->frame.line[key->frame];
 	}
 	cell.line = arena_str(&run->arena, str_from(line));
-	read_arguments(r, shape_event(r, event), &cell);
+	cell.device = is_of_device(r, event);
 	if (!vec_reserve(r->mem, r->keys, r->key_cap, run->cell_count + 1) ||
 	    !vec_push(r->mem, run->cells, run->cell_count, run->cell_cap, cell))
 		return error_no_memory(r->err);
@@ -327,7 +328,10 @@ static ow_status add_pieces(struct reader *r, const struct used *used, uint32_t 
 		else
 			high = middle;
 	}
-	for (; low < used->count && used->windows[low]->start_ns < end; low++) {
+	/* Events without a length have no time, but they count. */
+	for (; low < used->count &&
+	       (used->windows[low]->start_ns < end || used->windows[low]->start_ns == begin);
+	     low++) {
 		const struct phase_window *w = used->windows[low];
 		int64_t from = MAX(begin, w->start_ns);
 		struct piece piece = { (uint64_t)from ^ (uint64_t)INT64_MIN,
@@ -337,7 +341,7 @@ static ow_status add_pieces(struct reader *r, const struct used *used, uint32_t 
 				       (uint8_t) class,
 				       begin >= w->start_ns };
 
-		if (piece.end > from &&
+		if ((piece.end > from || begin == end) &&
 		    !vec_push(r->mem, r->pieces, r->piece_count, r->piece_cap, piece))
 			return error_no_memory(r->err);
 	}
@@ -413,6 +417,9 @@ static ow_status begin_piece(struct sweep *s, struct piece *piece, bool typical)
 	OW_TRY(cell_of(r, piece->event, (enum phase_class)piece->class, &number));
 	piece->cell = number;
 	run->cells[number - 1].count++;
+	if (r->arguments.left && !r->python[r->m->event.track[piece->event].v])
+		OW_TRY(arguments_count(&r->arguments, shape_event(r, piece->event),
+				       &run->cells[number - 1].arguments, r->err));
 	run->float_ops += (double)r->m->op.float_ops[r->m->event.op[piece->event].v];
 	if (piece->class == CLASS_LAUNCH)
 		run->launches++;
@@ -438,6 +445,7 @@ static ow_status sweep_window(struct sweep *s, struct piece *pieces, size_t coun
 	}
 	OW_TRY(run_until(s, t, w->end_ns));
 	s->r->run->steps++;
+	arguments_end_step(&s->r->arguments);
 	s->r->run->total_ns = span_add(s->r->run->total_ns, span_length(w->start_ns, w->end_ns));
 	return OW_OK;
 }
@@ -515,6 +523,8 @@ static enum phase_class piece_class(const struct reader *r, uint32_t event, uint
 {
 	uint32_t track = r->m->event.track[event].v;
 
+	if (!unclassified && r->python[track])
+		return phase_class_of_frame(r->m, event);
 	if (!unclassified)
 		return phase_class_of(r->m, event, r->has_device[source]);
 	return r->m->track.kind[track] == TRACK_SPAN || r->m->track.kind[track] == TRACK_DERIVED
@@ -522,25 +532,39 @@ static enum phase_class piece_class(const struct reader *r, uint32_t event, uint
 		       : CLASS_HOST;
 }
 
-static ow_status sweep_windows(struct reader *r, uint32_t source, const struct used *used,
-			       bool unclassified)
+/* The pieces of the events of one source: of frames of Python, or of all others. */
+static ow_status collect_pieces(struct reader *r, uint32_t source, const struct used *used,
+				bool unclassified, bool frames)
 {
 	const struct model *m = r->m;
-	bool first = !r->run->steps;
 
-	if (!vec_push(r->mem, r->run->ranks, r->run->rank_count, r->run->rank_cap,
-		      m->source.rank[source]))
-		return error_no_memory(r->err);
-	r->piece_count = 0;
 	for (uint32_t i = 1; i < m->event.count; i++) {
+		uint32_t track = m->event.track[i].v;
 		enum phase_class class;
 
-		if (m->track.source[m->event.track[i].v].v != source || !is_timed(r, i))
+		if (m->track.source[track].v != source || r->python[track] != frames ||
+		    !is_timed(r, i))
 			continue;
 		class = piece_class(r, i, source, unclassified);
 		if (class != CLASS_COUNT)
 			OW_TRY(add_pieces(r, used, i, class));
 	}
+	return OW_OK;
+}
+
+/* Frames come first: of what begins at the same time, the operator is the inner one. */
+static ow_status sweep_windows(struct reader *r, uint32_t source, const struct used *used,
+			       bool unclassified)
+{
+	bool first = !r->run->steps;
+
+	if (!vec_push(r->mem, r->run->ranks, r->run->rank_count, r->run->rank_cap,
+		      r->m->source.rank[source]))
+		return error_no_memory(r->err);
+	r->piece_count = 0;
+	if (r->any_python)
+		OW_TRY(collect_pieces(r, source, used, unclassified, true));
+	OW_TRY(collect_pieces(r, source, used, unclassified, false));
 	return sweep_source(r, used, first);
 }
 
@@ -673,6 +697,7 @@ static ow_status prepare(struct reader *r)
 				r->launch[m->link.dst[i].v] = m->link.src[i].v;
 	}
 	OW_TRY(join_threads(r));
+	OW_TRY(find_python(r));
 	return find_operators(r);
 }
 
@@ -730,6 +755,7 @@ ow_status diff_run_read(struct model *m, const struct diff_read_options *options
 	arena_init(&run->arena, m->mem);
 	arena_init(&r.scratch, m->mem);
 	map_init(&r.cell_map, m->mem);
+	arguments_init(&r.arguments, m, run, &r.scratch);
 	status = model_require_rows(m, TABLES_ALL, err);
 	if (status == OW_OK)
 		status = read_all(&r);

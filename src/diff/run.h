@@ -13,18 +13,33 @@ struct diff_setting {
 	struct str name, value;
 };
 
+/* Shapes and types of the arguments of an operator, as the source writes them, and how often it ran with them. */
+struct diff_arguments {
+	struct str shapes, types;
+	uint32_t count;
+};
+
+#define ARGUMENTS_MOST                                                                             \
+	16u /* of a cell: an operator with more is called with other shapes in every step */
+
+struct argument_list {
+	struct diff_arguments *items;
+	size_t count, cap;
+	bool more; /* some are not in the list */
+};
+
 struct diff_cell {
 	enum phase_class class;
-	int32_t rank;	     /* -1: unknown */
-	struct str op;	     /* the operator that it is part of, or else what ran */
-	struct str part;     /* what ran, when that is not the op: a kernel, a call */
-	struct str line;     /* of the user's code; empty when unknown */
-	struct str file;     /* of that line, whole */
-	int32_t line_number; /* in it; 0: unknown */
-	struct str shapes,
-		types; /* of its operator's arguments, the first time; empty when unknown */
-	int64_t ns;    /* of all steps that are used */
-	int64_t count; /* how often something of it began in them */
+	int32_t rank;			/* -1: unknown */
+	struct str op;			/* the operator that it is part of, or else what ran */
+	struct str part;		/* what ran, when that is not the op: a kernel, a call */
+	struct str line;		/* of the user's code; empty when unknown */
+	struct str file;		/* of that line, whole */
+	int32_t line_number;		/* in it; 0: unknown */
+	struct argument_list arguments; /* of its operator, in the first steps */
+	bool device;			/* a device ran it */
+	int64_t ns;			/* of all steps that are used */
+	int64_t count;			/* how often something of it began in them */
 };
 
 /* A frame of the call stacks of a profile of samples. */
@@ -44,8 +59,9 @@ struct diff_run {
 	bool known;		   /* they are steps; else whole recordings */
 	bool whole;	    /* it has steps, but was read as a whole, since other runs have none */
 	uint64_t all_steps; /* also those that are left out: warm-up, the last one */
-	int64_t all_steps_ns; /* of these */
-	uint64_t launches;    /* calls that start device work, in those used */
+	int64_t all_steps_ns;	 /* of these */
+	uint64_t argument_steps; /* of those used: the arguments of operators were read */
+	uint64_t launches;	 /* calls that start device work, in those used */
 	bool launches_known;
 	double float_ops; /* in those used; 0: unknown */
 	/* cells in the order in which they begin, in the step nearest the median */

@@ -96,17 +96,31 @@ static void put_counts(struct line *line, const struct diff_row *row)
 	put_count(line, row->count[0]);
 }
 
-/* ", which now runs in fp32 instead of fp16" */
-static void put_reason(struct line *line, const struct diff_row *row)
+static void put_durations(struct line *line, const struct diff_row *row)
 {
-	const char *before = precision(row->types[0]), *now = precision(row->types[1]);
+	char text[2][HUMAN_SIZE];
+
+	for (unsigned side = 0; side < 2; side++)
+		human_int(text[side], llround(row->mean[side]), HUMAN_UNIT_NS, false);
+	put(line, ", which now takes %s instead of %s", text[1], text[0]);
+}
+
+/* ", which now runs in fp32 instead of fp16" */
+static void put_reason(struct line *line, const struct comparison *c, const struct diff_row *row)
+{
+	bool changed = row->arguments_changed;
+	const char *before = changed ? precision(row->types[0]) : NULL,
+		   *now = changed ? precision(row->types[1]) : NULL;
 	enum diff_change change = diff_change_of(row);
 
 	if (change == CHANGE_NEW || change == CHANGE_GONE)
 		put(line, ", which is %s", change == CHANGE_NEW ? "new" : "gone");
+	else if (change == CHANGE_SPLIT || change == CHANGE_FUSED)
+		put(line, ", which %s now %.*s", change == CHANGE_FUSED ? "are" : "is",
+		    STR_ARG(some(row->new_op, NAME_BYTES)));
 	else if (before && now && strcmp(before, now) != 0)
 		put(line, ", which now runs in %s instead of %s", now, before);
-	else if (row->shapes[0].len && row->shapes[1].len &&
+	else if (changed && row->shapes[0].len && row->shapes[1].len &&
 		 !str_eq(row->shapes[0], row->shapes[1]))
 		put(line, ", whose shapes are now %.*s instead of %.*s",
 		    STR_ARG(some(row->shapes[1], SHAPE_BYTES)),
@@ -117,6 +131,8 @@ static void put_reason(struct line *line, const struct diff_row *row)
 		put(line, ", which is now %.*s", STR_ARG(some(row->new_op, NAME_BYTES)));
 	else if (row->part[0].len && row->part[1].len && !str_eq(row->part[0], row->part[1]))
 		put(line, ", which now runs %.*s", STR_ARG(some(row->part[1], NAME_BYTES)));
+	else if (diff_unit(c) == UNIT_NS && row->mean[0] > 0 && row->mean[1] > 0)
+		put_durations(line, row);
 }
 
 static void put_difference(struct line *line, const struct comparison *c)
@@ -169,11 +185,22 @@ static void put_kinds(struct line *line, const struct comparison *c)
 	put(line, ": their difference says nothing");
 }
 
+/* "; 9.8ms of it is ". A part that is larger than the whole is not a part of it, since others became shorter: "; 9.8ms more in ". */
+static void put_part(struct line *line, const struct comparison *c, double own)
+{
+	char part[HUMAN_SIZE];
+
+	human_int(part, llround(fabs(own)), diff_human_unit(c), false);
+	if ((own > 0) == (c->delta_ns > 0) && fabs(own) <= (double)llabs(c->delta_ns) + 0.5)
+		put(line, "; %s %s ", part, diff_unit(c) == UNIT_NS ? "of it is" : "of them in");
+	else
+		put(line, "; %s %s in ", part, own > 0 ? "more" : "less");
+}
+
 void diff_write_sentence(const struct comparison *c, char *to, size_t size)
 {
 	const struct diff_row *row = largest(c);
 	struct line line = { to, size, 0 };
-	char part[HUMAN_SIZE];
 	double own;
 
 	if (c->mixed) {
@@ -181,17 +208,18 @@ void diff_write_sentence(const struct comparison *c, char *to, size_t size)
 		return;
 	}
 	put_difference(&line, c);
-	if (!row || !c->delta_ns || fabs(change_ns(row)) < WORTH * (double)llabs(c->delta_ns))
+	own = row ? change_ns(row) : 0;
+	if (!c->delta_ns ||
+	    fmax(fabs(own), (double)llabs(c->unexplained_ns)) < WORTH * (double)llabs(c->delta_ns))
 		return;
-	own = change_ns(row);
-	human_int(part, llround(fabs(own)), diff_human_unit(c), false);
-	/* A part that is larger than the whole is not a part of it: others became shorter. */
-	if ((own > 0) == (c->delta_ns > 0) && fabs(own) <= (double)llabs(c->delta_ns) + 0.5)
-		put(&line, "; %s %s ", part, diff_unit(c) == UNIT_NS ? "of it is" : "of them in");
-	else
-		put(&line, "; %s %s in ", part, own > 0 ? "more" : "less");
+	if (!row || (double)llabs(c->unexplained_ns) > fabs(own)) {
+		put_part(&line, c, (double)c->unexplained_ns);
+		put(&line, "time in which nothing was recorded");
+		return;
+	}
+	put_part(&line, c, own);
 	put(&line, "%.*s (%s)", STR_ARG(some(row->op, NAME_BYTES)), phase_class_names[row->class]);
 	if (row->line.len)
 		put(&line, " in %.*s", STR_ARG(some(row->line, NAME_BYTES)));
-	put_reason(&line, row);
+	put_reason(&line, c, row);
 }

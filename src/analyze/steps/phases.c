@@ -568,6 +568,13 @@ static bool is_waiting_frame(struct str name)
 	return false;
 }
 
+enum phase_class phase_class_of_frame(const struct model *m, uint32_t event)
+{
+	return is_waiting_frame(model_str(m, COLUMN_GET(m->event.name, event)))
+		       ? CLASS_SYNCHRONISATION
+		       : CLASS_HOST;
+}
+
 /* Where frames are recorded, what runs between operators is Python: code of the host, or a wait. Only outer frames are added: the inner
  * ones lie in them. Events of a track follow each other, the longest first. */
 static bool collect_python(struct analysis *a, uint32_t track, uint32_t *event)
@@ -586,7 +593,7 @@ static bool collect_python(struct analysis *a, uint32_t track, uint32_t *event)
 		if (end > covered)
 			ok = spans_add(&lists[CLASS_HOST], a->mem, MAX(begin, covered), end);
 		covered = MAX(covered, end);
-		if (is_waiting_frame(model_str(m, COLUMN_GET(m->event.name, i))))
+		if (phase_class_of_frame(m, i) == CLASS_SYNCHRONISATION)
 			ok = ok && spans_add(&lists[CLASS_SYNCHRONISATION], a->mem, begin, end);
 	}
 	*event = i;

@@ -34,6 +34,8 @@ enum phase_class {
 extern const char *const phase_class_names[CLASS_COUNT];
 /* The class of a slice; CLASS_COUNT when it is in none. `has_device`: its input has device work. Tracks that are not work have no class. */
 enum phase_class phase_class_of(const struct model *m, uint32_t event, bool has_device);
+/* The class of a frame of Python on a thread that runs operators: code of the host, or a wait if Python itself waits in it. */
+enum phase_class phase_class_of_frame(const struct model *m, uint32_t event);
 /* The order within a step: before the device, on it, after it, nowhere. */
 extern const uint8_t phase_class_order[CLASS_COUNT];
 extern const char *const phase_class_places[CLASS_COUNT]; /* "before", "on", "after", "" */

@@ -128,6 +128,9 @@ static void print_summary(const ow_result *r)
 		printf(".\n");
 	}
 	print_conclusion(r);
+	if (extra_text(r, "compared_without").len)
+		printf("Compared without %.*s, since the sides do not record the same ones.\n",
+		       STR_ARG(extra_text(r, "compared_without")));
 	print_configuration(r);
 	print_pair(r, steps ? "Launches per step" : "Launches", "base_launches", "new_launches",
 		   HUMAN_UNIT_COUNT);
