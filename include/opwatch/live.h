@@ -22,9 +22,10 @@ typedef struct ow_watch ow_watch;
 
 struct ow_watch_options {
 	size_t size;
-	uint64_t memory_limit;	 /* bytes that the library may hold; 0 = no limit */
-	int64_t span_ns;	 /* length of "recent"; 10 s by default */
-	const char *step_marker; /* as in ow_open_options */
+	uint64_t memory_limit; /* bytes that the library may hold; 0 = no limit */
+	int64_t span_ns;       /* length of the time that counts as recent; 10 s by default */
+	/* regular expression for the names of step slices, as in ow_open_options */
+	const char *step_marker;
 };
 OW_API void ow_watch_options_init(struct ow_watch_options *options);
 
@@ -34,58 +35,63 @@ OW_API const char *ow_phase_name(size_t index);
 
 /* One rank of a job. */
 struct ow_job_rank {
-	int32_t rank; /* -1 = none: a process that takes steps by itself */
-	int64_t pid;  /* of the process that takes the steps; 0 = unknown */
+	/* number of the rank; -1 = the process has no rank and takes steps by itself */
+	int32_t rank;
+	int64_t pid; /* process that takes the steps; 0 = unknown */
 	uint64_t steps;
-	int64_t step_ns, last_ns; /* median of recent steps; the last step */
-	int64_t own_ns; /* of that, without waiting for other ranks; shows the slowest rank */
-	int64_t phase_ns[OW_PHASES]; /* mean of recent steps */
-	double steps_per_s;	     /* in the last ten seconds; negative = no steps */
+	int64_t step_ns, last_ns; /* duration of the median recent step, and of the last step */
+	/* part of step_ns without waiting for other ranks; shows the slowest rank */
+	int64_t own_ns;
+	int64_t phase_ns[OW_PHASES]; /* mean time of each phase in recent steps */
+	/* steps per second in the last ten seconds; negative = no steps */
+	double steps_per_s;
 };
 
 /* One op of a job. */
 struct ow_job_op {
 	const char *name;
-	int64_t self_ns; /* per step; per second if there are no steps */
-	double runs;	 /* per step; per second if there are no steps */
-	double share; /* part of the time of these steps; work of several threads may be above 1 */
+	int64_t self_ns; /* own time of the op per step; per second if there are no steps */
+	double runs;	 /* runs of the op per step; per second if there are no steps */
+	/* part of the time of these steps that the op takes; above 1 if several threads run it */
+	double share;
 };
 
 typedef enum {
 	OW_JOB_RUNS,
 	OW_JOB_ENDED, /* the recording was closed, or all processes have ended */
-	OW_JOB_LOST   /* the file was removed */
+	OW_JOB_LOST   /* the file of the recording was removed */
 } ow_job_state;
 
 /* One job. Pointers are valid until the next ow_watch_turn. Unknown numbers are negative. */
 struct ow_job {
 	size_t size;
-	const char *name; /* the program, or the name of the job */
-	const char *path; /* its first recording */
+	const char *name; /* name of the program or of the job */
+	const char *path; /* path of the job's first recording */
 	ow_job_state state;
 	uint32_t recordings, processes;
-	const int64_t *pids; /* processes that run on this host */
+	const int64_t *pids; /* ids of the job's processes that run on this host */
 	size_t pid_count;
 	bool has_steps;
-	uint64_t steps;		  /* seen so far */
-	int64_t step_ns, last_ns; /* median of recent steps; the last step */
-	double trend;	  /* growth of the last steps over those before: 0.1 = 10 %, or NAN */
+	uint64_t steps;		  /* number of steps seen so far */
+	int64_t step_ns, last_ns; /* duration of the median recent step, and of the last step */
+	/* how much longer the last steps took than the steps before: 0.1 = 10 %, or NAN */
+	double trend;
 	int64_t since_ns; /* time since the last step ended; without steps, since the last record */
 	int64_t phase_ns
-		[OW_PHASES]; /* mean of recent steps over all ranks; without steps, of recent time */
-	double cpu;	     /* processors that the job kept busy */
-	double device;	     /* part of the time in which a device worked, 0 to 1 */
-	double gpu;	     /* utilization that the NVIDIA driver of the host reports, 0 to 1 */
+		[OW_PHASES]; /* mean time of each phase in recent steps, over all ranks; without steps, in recent time */
+	double cpu;    /* number of processors that the job kept busy */
+	double device; /* part of the time in which a device of the job worked, 0 to 1 */
+	double gpu;    /* utilization that the NVIDIA driver of the host reports, 0 to 1 */
 	const struct ow_job_rank *ranks;
 	size_t rank_count;
-	const struct ow_job_op *ops; /* the costliest ops */
+	const struct ow_job_op *ops; /* costliest ops of the job */
 	size_t op_count;
 	const int64_t *recent; /* durations of the last steps of the first rank, oldest first */
 	size_t recent_count;
-	int32_t slowest_rank; /* -1 = no rank stands out */
-	double slowest_by;    /* how much slower than the median rank */
+	int32_t slowest_rank; /* rank that is slower than the others; -1 = none */
+	double slowest_by;    /* how much slower that rank is than the median rank */
 	uint64_t records, dropped, damaged;
-	double cost; /* processors that watching this job takes now */
+	double cost; /* number of processors that watching this job uses now */
 };
 
 /* Creates a watch. The caller frees *watch. */
@@ -95,9 +101,9 @@ OW_API void ow_watch_free(ow_watch *watch);
 /* Adds a recording. Several recordings may belong to one job. Reading starts with the next turn. */
 OW_API OW_MUST_CHECK ow_status ow_watch_add(ow_watch *watch, const char *path,
 					    struct ow_error *err);
-/* Adds all jobs that run under the daemon of this host, or only the job with that name or number. Jobs that are
- * already watched are skipped. socket NULL: the daemon of the user, otherwise root's. Returns OW_E_NOT_FOUND if
- * there is no daemon or no job of that name. */
+/* Adds all jobs that run under the daemon of this host, or only the job with that name or number. Jobs
+ * that are already watched are skipped. If socket is NULL, the daemon of the user is asked, and if there
+ * is none, the daemon of root. Returns OW_E_NOT_FOUND if there is no daemon or no job of that name. */
 OW_API OW_MUST_CHECK ow_status ow_watch_add_jobs(ow_watch *watch, const char *socket,
 						 const char *job, struct ow_error *err);
 /* Reads the new records. *more (may be NULL) becomes true if there was too much for one turn. */
@@ -123,66 +129,72 @@ struct ow_process {
 	size_t size;
 	int64_t pid, parent;
 	const char *user;
-	const char *name; /* as the kernel keeps it */
-	const char *
-		arguments; /* the command line, at most 255 bytes; empty for threads of the kernel */
-	char state;	   /* R, S, D, T, ... */
+	const char *name; /* name of the process as the kernel keeps it */
+	/* the command line, at most 255 bytes; empty for threads of the kernel */
+	const char *arguments;
+	char state; /* state as in /proc: R, S, D, T, ... */
 	uint32_t threads;
-	uint64_t
-		start; /* when it began, in ticks since the start of the host: a later process of that pid has another */
-	double cpu;	/* processors that it keeps busy */
-	double wait;	/* threads that wait for a processor, on average; 1 = one all the time */
-	int64_t memory; /* resident bytes */
+	/* start of the process in clock ticks since the host booted; distinguishes processes
+	 * that had the same pid */
+	uint64_t start;
+	double cpu;	/* number of processors that the process keeps busy */
+	double wait;	/* number of threads that wait for a processor, on average */
+	int64_t memory; /* resident memory in bytes */
 	double read_rate,
-		write_rate;    /* bytes per second, by calls; unknown for other users' processes */
-	const double *history; /* of cpu, oldest first */
+		/* bytes that calls of the process read and write per second; unknown for other
+		 * users' processes */
+		write_rate;
+	const double *history; /* earlier values of cpu, oldest first */
 	size_t history_count;
 };
 
 struct ow_host {
 	size_t size;
 	uint32_t cpus;
-	double cpu;  /* processors that are busy */
-	double load; /* threads that run or want to, average of the last minute */
+	double cpu;  /* number of processors that are busy */
+	double load; /* load: threads that run or are ready to run, average of the last minute */
 	int64_t memory_total, memory_used;
-	double disk_read, disk_written, received, sent; /* bytes per second */
-	const double *history;				/* of cpu, oldest first */
+	/* bytes per second that disks read and write, and that networks receive and send */
+	double disk_read, disk_written, received, sent;
+	const double *history; /* earlier values of cpu, oldest first */
 	size_t history_count;
 };
 
-/* One function of running processes. Shares are of the last seconds; 1 = one thread all the time. */
+/* One function of running processes. Shares cover the last seconds; a share of 1 means one
+ * thread for all of that time. */
 struct ow_function {
 	size_t size;
 	const char *name;
-	const char *place; /* file and first line, or library; may be empty */
-	double own;	   /* innermost */
-	double total;	   /* anywhere in the stack */
-	double cpu;	   /* of own: on a processor */
+	const char *place; /* file and first line, or the library; may be empty */
+	double own;	   /* share of samples in which the function is the innermost one */
+	double total;	   /* share of samples whose stack contains the function */
+	double cpu;	   /* part of `own` that was spent on a processor */
 };
 
 /* One thread of a process. */
 struct ow_thread {
 	size_t size;
 	int64_t tid;
-	const char *name; /* as the kernel keeps it */
-	char state;	  /* as of a process; X = it has ended in the last seconds */
-	double cpu;	  /* part of the time on a processor */
-	double wait;	  /* part of the time that it waited for a processor */
+	const char *name; /* name of the thread as the kernel keeps it */
+	char state;	  /* state as in /proc; X = the thread has ended in the last seconds */
+	double cpu;	  /* part of the time that the thread was on a processor */
+	double wait;	  /* part of the time that the thread waited for a processor */
 };
 
 /* Creates an empty list. The caller frees *processes. */
 OW_API OW_MUST_CHECK ow_status ow_processes_new(ow_processes **processes, struct ow_error *err);
 OW_API void ow_processes_free(ow_processes *processes);
-/* Reads these processes, with `children` also those that they started; pids NULL = all of the host. Rates are known from
- * the second turn on. */
+/* Reads the processes in `pids`, with `children` also the processes that they started. pids NULL = all
+ * processes of the host. Rates are known from the second turn on. */
 OW_API OW_MUST_CHECK ow_status ow_processes_turn(ow_processes *processes, const int64_t *pids,
 						 size_t count, bool children, struct ow_error *err);
 /* Returns the number of processes, which are sorted by pid. */
 OW_API size_t ow_processes_count(const ow_processes *processes);
-/* Fills *process; the caller sets process->size. Returns false after the last. Pointers are valid until the next turn. */
+/* Fills *process; the caller sets process->size. Returns false after the last process. Pointers are valid
+ * until the next turn. */
 OW_API bool ow_processes_get(const ow_processes *processes, size_t index,
 			     struct ow_process *process);
-/* The same by pid. */
+/* Fills *process with the process of that pid, as ow_processes_get does. */
 OW_API bool ow_processes_find(const ow_processes *processes, int64_t pid,
 			      struct ow_process *process);
 /* Fills *host; the caller sets host->size. */
@@ -191,19 +203,21 @@ OW_API void ow_processes_host(const ow_processes *processes, struct ow_host *hos
  * functions of others. count 0 = stop. */
 OW_API OW_MUST_CHECK ow_status ow_processes_sample(ow_processes *processes, const int64_t *pids,
 						   size_t count, struct ow_error *err);
-/* Reads the sampled functions; returns how many there are, those first that were on a processor most. *why becomes a sentence about what could not be
- * sampled, or "". */
+/* Reads the sampled functions and returns their number. Functions that were on a processor most come
+ * first. *why becomes a sentence about processes that could not be sampled, or "". */
 OW_API size_t ow_processes_functions(ow_processes *processes, const char **why);
-/* Fills *function; the caller sets function->size. Returns false after the last. */
+/* Fills *function; the caller sets function->size. Returns false after the last function. */
 OW_API bool ow_processes_function(const ow_processes *processes, size_t index,
 				  struct ow_function *function);
-/* Reads the threads of a process; returns how many there are, the busiest first, those that have ended last. Rates are known from
- * the second call for the same process on. */
+/* Reads the threads of a process and returns their number. The busiest threads come first, threads that
+ * have ended come last. Rates are known from the second call for the same process on. */
 OW_API size_t ow_processes_threads(ow_processes *processes, int64_t pid);
-/* Fills *thread; the caller sets thread->size. Returns false after the last. Pointers are valid until the next reading. */
+/* Fills *thread; the caller sets thread->size. Returns false after the last thread. Pointers are valid
+ * until the next reading. */
 OW_API bool ow_processes_thread(const ow_processes *processes, size_t index,
 				struct ow_thread *thread);
-/* Sends a signal to a process that began at `start` (struct ow_process), never to another that has its pid now. */
+/* Sends a signal to the process that began at `start` (struct ow_process). If the pid now belongs to
+ * another process, nothing is sent. */
 OW_API OW_MUST_CHECK ow_status ow_process_signal(int64_t pid, uint64_t start, int number,
 						 struct ow_error *err);
 
@@ -215,41 +229,51 @@ OW_API OW_MUST_CHECK ow_status ow_process_signal(int64_t pid, uint64_t start, in
 struct ow_daemon_options {
 	size_t size;
 	uint64_t memory_limit; /* bytes that the library may hold; 0 = no limit */
-	const char
-		*socket; /* NULL = $XDG_RUNTIME_DIR/opwatch/socket; for root /run/opwatch/socket */
-	const char *
-		dir; /* folder of the rings; NULL = /var/tmp/opwatch-UID; for root /var/lib/opwatch */
+	/* NULL = $XDG_RUNTIME_DIR/opwatch/socket; for root /run/opwatch/socket */
+	const char *socket;
+	/* folder of the rings; NULL = /var/tmp/opwatch-UID; for root /var/lib/opwatch */
+	const char *dir;
 	uint64_t job_limit;   /* bytes on disk per job; 0 = 512 MiB */
 	uint64_t total_limit; /* bytes on disk of all jobs; 0 = 4 GiB */
 	bool all_users;	      /* root only: other users may connect and see their own jobs */
-	bool no_kineto;	      /* do not open the socket of dynolog */
+	/* do not open the socket through which dynolog reaches PyTorch jobs */
+	bool no_kineto;
 	int32_t metrics_port; /* serve /metrics on this port of 127.0.0.1; 0 = any free port; -1 = none */
 	ow_line_fn message; /* receives lines for people; may be NULL */
 	void *message_arg;
 	/* Called at least once a second. Returns false to stop. */
 	bool (*keep_going)(void *arg);
 	void *keep_going_arg;
-	const char *kineto_socket; /* NULL = that of dynolog */
-	double on_slowdown;	   /* as in ow_record_options; files go to dir */
+	const char *kineto_socket; /* socket for PyTorch jobs; NULL = the socket of dynolog */
+	/* limits for slow steps and stalls, as in ow_record_options; files are saved in dir */
+	double on_slowdown;
 	int64_t on_stall_ns;
-	uint32_t stacks_hz; /* Python stacks of all jobs per second; 0 = only on request */
-	bool metrics_names; /* /metrics has names of jobs for all users, not for root and their owners alone */
-	/* Destinations of what the daemon sends. An unreachable one is tried again; at most 8 MB wait for each, and jobs never
-	 * wait. */
-	const char *push; /* clickhouse://...: roll-ups and anomalies of all jobs; NULL = none */
-	const char *
-		password_file; /* of that server; else the environment variable OPWATCH_CLICKHOUSE_PASSWORD */
-	const char *
-		otlp; /* http://HOST:4318/v1/metrics: metrics of OpenTelemetry, as JSON; token in OPWATCH_OTLP_TOKEN */
-	const char *
-		anomaly_post; /* an address that gets each anomaly as JSON; token in OPWATCH_ANOMALY_TOKEN */
-	const char
-		*anomaly_run;  /* a program that gets each anomaly as JSON on its standard input */
-	int64_t push_every_ns; /* 10 s by default */
-	const char
-		*listen; /* ADDRESS:PORT: answer GET /jobs there, with the token; NULL = nowhere */
-	const char *token_file; /* its first line is the token, 16 to 32 characters */
-	uint32_t system_hz; /* samples of the whole host per second, kept in DIR/system; 0 = none */
+	/* how often the Python stacks of all jobs are sampled per second; 0 = only on request */
+	uint32_t stacks_hz;
+	/* show the names of jobs in /metrics to all users; otherwise only root and their owners
+	 * see them */
+	bool metrics_names;
+	/* Destinations to which the daemon sends data. An unreachable destination is tried again; at most
+	 * 8 MB wait for each one, and jobs never wait. */
+	/* ClickHouse server (clickhouse://...) that receives roll-ups and anomalies of all jobs;
+	 * NULL = none */
+	const char *push;
+	/* file with the password of that server; NULL = environment variable
+	 * OPWATCH_CLICKHOUSE_PASSWORD */
+	const char *password_file;
+	/* OpenTelemetry collector (http://HOST:4318/v1/metrics) that receives metrics as JSON;
+	 * token in OPWATCH_OTLP_TOKEN */
+	const char *otlp;
+	/* HTTP address that receives each anomaly as JSON; token in OPWATCH_ANOMALY_TOKEN */
+	const char *anomaly_post;
+	/* program that receives each anomaly as JSON on its standard input */
+	const char *anomaly_run;
+	int64_t push_every_ns; /* time between two roll-ups; 10 s by default */
+	/* ADDRESS:PORT at which GET /jobs is answered for clients with the token; NULL = none */
+	const char *listen;
+	const char *token_file; /* file whose first line is the token, 16 to 32 characters */
+	/* how often the whole host is sampled per second, into DIR/system; 0 = never */
+	uint32_t system_hz;
 };
 OW_API void ow_daemon_options_init(struct ow_daemon_options *options);
 /* Serves until it is cancelled. Returns OW_E_LIMIT if another daemon already serves this socket. */
@@ -258,14 +282,16 @@ OW_API OW_MUST_CHECK ow_status ow_daemon(const struct ow_daemon_options *options
 
 /* ---- jobs of the daemon -------------------------------------------------------------------------- */
 
-/* In all functions below, socket NULL means the daemon of the user, otherwise root's. A job is named by its
- * name or number. All of them return OW_E_NOT_FOUND if there is no daemon or no job of that name. */
+/* In all functions below, socket NULL means the daemon of the user or, if there is none, the daemon of
+ * root. A job is named by its name or number. All of these functions return OW_E_NOT_FOUND if there is no
+ * daemon or no job of that name. */
 
 /* Lists the jobs of this user; for root, all jobs. The caller frees *result. */
 OW_API OW_MUST_CHECK ow_status ow_jobs(const char *socket, ow_result **result,
 				       struct ow_error *err);
-/* Lists what the daemon found with on_slowdown and on_stall_ns, the latest first: job, kind, why, time, and the file with the
- * minute around it, once that is over. The caller frees *result. */
+/* Lists the slow steps and stalls that the daemon found (on_slowdown, on_stall_ns), the latest first.
+ * Columns: job, kind, reason, time, and the file with the minute around it, once that minute is over. The
+ * caller frees *result. */
 OW_API OW_MUST_CHECK ow_status ow_job_anomalies(const char *socket, ow_result **result,
 						struct ow_error *err);
 /* Calls `line` with each environment variable (NAME=VALUE) that makes a process report to the daemon. */
@@ -297,17 +323,18 @@ struct ow_cut_summary {
 	size_t size;
 	uint64_t records;
 	uint32_t processes;
-	int64_t covers_ns; /* from the first record to the last */
-	uint64_t samples;  /* stacks */
+	int64_t covers_ns; /* time from the first record to the last one */
+	uint64_t samples;  /* number of sampled stacks */
 };
-/* Writes the last last_ns of a job (0 = all that is left) as a recording. The job may have ended. The call writes to
- * out_path + ".part-" + the pid of this process and then renames the file. The caller sets summary->size; summary
- * may be NULL. */
+/* Writes the last last_ns of a job (0 = everything in its ring) as a recording. The job may have ended.
+ * The call writes to out_path + ".part-" + the pid of this process and then renames the file. The caller
+ * sets summary->size; summary may be NULL. */
 OW_API OW_MUST_CHECK ow_status ow_job_cut(const char *socket, const char *job, int64_t last_ns,
 					  const char *out_path, struct ow_cut_summary *summary,
 					  struct ow_error *err);
-/* Records a job from now on, for options.duration_ns, until the job ends or until options.keep_going returns false. With
- * options.stacks_hz the daemon also samples its Python stacks. The caller sets summary->size; summary may be NULL. */
+/* Records a job from now on, for options.duration_ns, until the job ends or until options.keep_going
+ * returns false. With options.stacks_hz the daemon also samples the Python stacks of the job. The caller
+ * sets summary->size; summary may be NULL. */
 OW_API OW_MUST_CHECK ow_status ow_job_follow(const char *socket, const char *job,
 					     const char *out_path,
 					     const struct ow_record_options *options,

@@ -103,11 +103,13 @@ struct ow_open_options {
 	bool redact; /* replace names and paths by hashes */
 	bool strict_proto; /* ignore a message completely unless all of it parses (tfprof does so) */
 	struct ow_list input_shapes; /* "NAME=100x784": shapes of placeholders, for infer */
-	const char *
-		step_marker; /* regular expression: slices with this whole name are steps; or NULL */
-	struct ow_list
-		renamed; /* path, name, path, name, ...: show the input as `name`, not by its path */
-	bool redact_alike; /* redact: all profiles of this process that have it get the same hashes, to compare them */
+	/* regular expression: slices whose whole name matches are steps; NULL = none */
+	const char *step_marker;
+	/* pairs of path and name: show the input with this path as `name` */
+	struct ow_list renamed;
+	/* with redact: use the same hashes for all profiles of this process that set this
+	 * option, so that they can be compared */
+	bool redact_alike;
 	bool align_clocks; /* the files are ranks of a job: move all times to the fitted clock of the lowest rank */
 };
 OW_API void ow_open_options_init(struct ow_open_options *options);
@@ -137,7 +139,7 @@ OW_API void ow_file_options_init(struct ow_file_options *options);
 
 struct ow_file_info {
 	size_t size;
-	const char *format; /* the detected format */
+	const char *format; /* name of the detected format */
 	double coverage;    /* after a RunMetadata: part of the ops of the graph that ran, 0 to 1 */
 	bool missing_step_stats; /* the file is a RunMetadata without statistics */
 };
@@ -146,7 +148,8 @@ struct ow_file_info {
 OW_API OW_MUST_CHECK ow_status ow_profile_add_file(ow_profile *profile, const char *path,
 						   const struct ow_file_options *options,
 						   struct ow_file_info *info, struct ow_error *err);
-/* The same for bytes in memory, which the library copies. `name` appears in messages in place of a path. */
+/* Adds bytes in memory, which the library copies, as ow_profile_add_file adds a file. `name` appears in
+ * messages in place of a path. */
 OW_API OW_MUST_CHECK ow_status ow_profile_add_memory(ow_profile *profile, const char *name,
 						     const void *data, size_t len,
 						     const struct ow_file_options *options,
@@ -176,19 +179,19 @@ OW_API bool ow_profile_damaged(const ow_profile *profile);
 
 struct ow_memory_use {
 	size_t size;
-	uint64_t used, peak; /* bytes now, and the most so far */
-	uint64_t limit;	     /* from ow_open_options; 0 = no limit */
+	uint64_t used, peak; /* number of bytes that are held now, and the largest number so far */
+	uint64_t limit;	     /* limit from ow_open_options; 0 = no limit */
 };
 /* Fills *use with the memory that the profile and its results hold. */
 OW_API void ow_profile_memory(const ow_profile *profile, struct ow_memory_use *use);
 
-/* An estimate of what opening a file takes. */
+/* An estimate of the size and the memory of a file, made without loading it. */
 struct ow_estimate {
 	size_t size;
-	const char *format;    /* NULL = unknown */
-	const char *container; /* "gzip", "zstd", ... or "" */
+	const char *format;    /* name of the detected format; NULL = unknown */
+	const char *container; /* compression of the file: "gzip", "zstd", ... or "" */
 	uint64_t file_bytes, content_bytes, events, memory_bytes;
-	int32_t rank; /* of the job that wrote it, -1 = unknown */
+	int32_t rank; /* rank of the file in its job, -1 = unknown */
 };
 /* Estimates from the size and the first bytes of the file only. The caller sets estimate->size. */
 OW_API OW_MUST_CHECK ow_status ow_estimate_file(const char *path, struct ow_estimate *estimate,
@@ -210,9 +213,12 @@ OW_API OW_MUST_CHECK ow_status ow_profile_save(ow_profile *profile, const char *
 					       const struct ow_save_options *options,
 					       struct ow_error *err);
 
-/* Checks all checksums of the opwatch file that the profile was opened from. Without this call, the library
- * checks each table on first use. Recordings of running programs are checked when they are opened; here the result is
- * returned. *bytes (may be NULL) becomes the size of the files, or 0 if the profile was opened from other formats. */
+/*
+ * Checks all checksums of the opwatch file that the profile was opened from. Without this call, the library
+ * checks each table on first use. Recordings of running programs are checked when they are opened; for them
+ * this call returns the result of that check. *bytes (may be NULL) becomes the size of the files, or 0 if the
+ * profile was opened from other formats.
+ */
 OW_API OW_MUST_CHECK ow_status ow_profile_verify(ow_profile *profile, uint64_t *bytes,
 						 struct ow_error *err);
 
@@ -227,12 +233,12 @@ typedef enum ow_type {
 	OW_TYPE_REAL,
 	OW_TYPE_TEXT,
 	OW_TYPE_BOOL,
-	OW_TYPE_NUMBER /* exact decimal digits; ow_result_text returns them, too */
+	OW_TYPE_NUMBER /* number as exact decimal digits; ow_result_text returns them, too */
 } ow_type;
 typedef enum ow_unit {
 	OW_UNIT_PLAIN,
 	OW_UNIT_NS,
-	OW_UNIT_MICROS, /* in columns of type real: with fractions */
+	OW_UNIT_MICROS, /* microseconds, with fractions if the column has the type real */
 	OW_UNIT_BYTES,
 	OW_UNIT_COUNT,
 	OW_UNIT_PERCENT
@@ -240,12 +246,12 @@ typedef enum ow_unit {
 
 struct ow_column {
 	size_t size;
-	const char *name;  /* for programs */
-	const char *title; /* for people */
+	const char *name;  /* name of the column for programs */
+	const char *title; /* title of the column for people */
 	ow_type type;
 	ow_unit unit;
-	/* What the texts of a column of SQL stand for, or "": "timestamp" (2024-05-01 10:00:00.5), "timestamptz" (with
-	 * +00), "date", "time", "interval", "list" and "object" (JSON). */
+	/* Type of the values that the texts of an SQL column hold, or "": "timestamp" (2024-05-01
+	 * 10:00:00.5), "timestamptz" (with +00), "date", "time", "interval", "list" and "object" (JSON). */
 	const char *logical;
 };
 
@@ -259,12 +265,14 @@ OW_API uint32_t ow_result_find(const ow_result *result, const char *name);
 /* Returns the level of a row in a tree; 0 in a flat table. */
 OW_API uint32_t ow_result_depth(const ow_result *result, uint32_t row);
 
-/* One cell. A cell without a value is not known. The functions convert numbers; a text read as a number is 0, a
- * number read as a text is "". Rows and columns out of range are not known, 0 and "". */
+/* The functions below read one cell. They convert numbers; a text read as a number is 0, a number read as
+ * a text is "". A cell without a value is not known, and neither is a row or column out of range: it reads
+ * as 0 and "". */
 OW_API bool ow_result_known(const ow_result *result, uint32_t row, uint32_t column);
 OW_API int64_t ow_result_int(const ow_result *result, uint32_t row, uint32_t column);
 OW_API double ow_result_real(const ow_result *result, uint32_t row, uint32_t column);
-/* *len (may be NULL) becomes the length. The text may contain NUL bytes. */
+/* Returns the text of a cell, which may contain NUL bytes. *len (may be NULL) becomes its
+ * length. */
 OW_API const char *ow_result_text(const ow_result *result, uint32_t row, uint32_t column,
 				  size_t *len);
 /* Writes a cell as people read it: 1.23ms, 45.6MB, "-" if it is not known. Writes at most `size` bytes with the
@@ -272,21 +280,26 @@ OW_API const char *ow_result_text(const ow_result *result, uint32_t row, uint32_
 OW_API size_t ow_result_show(const ow_result *result, uint32_t row, uint32_t column, char *text,
 			     size_t size);
 
-/* One whole column without a copy: an array with one value per row, or NULL if the column has another type. */
+/* The functions below return one whole column without a copy: an array with one value per row, or NULL if
+ * the column has another type. */
 struct ow_text {
 	const char *ptr; /* may be NULL if len is 0 */
 	size_t len;
 };
-OW_API const int64_t *ow_result_ints(const ow_result *result, uint32_t column); /* int and bool */
+/* values of a column of type int or bool */
+OW_API const int64_t *ow_result_ints(const ow_result *result, uint32_t column);
 OW_API const double *ow_result_reals(const ow_result *result, uint32_t column);
 OW_API const struct ow_text *ow_result_texts(const ow_result *result, uint32_t column);
-/* One byte per row: 0 = the cell is not known. NULL: all cells are known. */
+/* Returns one byte per row: 0 = the cell is not known. Returns NULL if all cells are known. */
 OW_API const uint8_t *ow_result_marks(const ow_result *result, uint32_t column);
-/* Makes the rows of a result of a view with defer_rows. Does nothing if the rows exist. */
+/* Makes the rows of a result if its view was run with defer_rows. Does nothing if the rows
+ * exist. */
 OW_API OW_MUST_CHECK ow_status ow_result_fill(ow_result *result, struct ow_error *err);
-/* Returns a remark on the result (one line; index 0, 1, ...), or NULL after the last. */
+/* Returns remark number `index` (0, 1, ...) on the result, one line each, or NULL after the
+ * last. */
 OW_API const char *ow_result_message(const ow_result *result, uint32_t index);
-/* Returns the text below the rows, such as why there are none, or NULL. It lives as long as the result. */
+/* Returns the text below the rows, for example the reason why there are none, or NULL. The text lives as
+ * long as the result. */
 OW_API const char *ow_result_footer(const ow_result *result);
 
 /* ---- views ------------------------------------------------------------------------------------ */
@@ -296,36 +309,42 @@ OW_API const char *ow_result_footer(const ow_result *result);
 /* The options of all views. A view ignores the options that do not apply to it; docs/views/ lists them. */
 struct ow_view_options {
 	size_t size;
-	/* Levels of a tree; in the view "op" the rows after the first. OW_DEFAULT_DEPTH = the default of the view. */
+	/* Number of levels of a tree; in the view "op", number of rows. OW_DEFAULT_DEPTH = the default of
+	 * the view. */
 	int32_t max_depth;
 	/* Hide rows below these values. */
 	int64_t min_bytes, min_peak_bytes, min_residual_bytes, min_output_bytes;
 	int64_t min_micros, min_accelerator_micros, min_cpu_micros;
 	int64_t min_params, min_float_ops, min_occurrence;
-	int64_t step; /* negative = the average over all steps */
-	/* A metric or "name"; "" = do not sort; NULL = the first of the selected metrics that is a cost, or micros. */
+	int64_t step; /* number of the step to show; negative = the average over all steps */
+	/* Name of the metric to sort by, or "name"; "" = do not sort; NULL = the first selected metric
+	 * that is a cost, or micros. */
 	const char *order_by;
-	/* Regular expressions as in tfprof. */
+	/* Regular expressions that choose nodes, as in tfprof. */
 	struct ow_list account_type_regexes, start_name_regexes, trim_name_regexes;
 	struct ow_list show_name_regexes, hide_name_regexes;
 	bool account_displayed_op_only;
-	struct ow_list select; /* columns */
-	uint32_t limit;	       /* rows; 0 = all */
-	/* A part of the time, counted from the first event. INT64_MIN and INT64_MAX = all of it. */
+	struct ow_list select; /* names of the columns to show */
+	uint32_t limit;	       /* number of rows to show; 0 = all */
+	/* Range of time to show, counted from the first event. INT64_MIN and INT64_MAX = the
+	 * whole time. */
 	int64_t time_from_ns, time_to_ns;
-	int32_t rank;	  /* only the inputs of this rank; -1 = all */
+	int32_t rank;	  /* show only the inputs of this rank; -1 = all */
 	bool full_names;  /* full kernel names, with template arguments and parameters */
 	bool all_metrics; /* compute all metrics, not only the selected ones; for the sink "proto" */
-	/* Sampled profiles. metric: a name from the view "metrics"; NULL = the default of the file. style: words
-	 * separated by commas: pid, tid, kernel, jit, all, addrs, lines; see docs/views/code.md. */
+	/* Options for sampled profiles. metric: a name from the view "metrics"; NULL = the default of the
+	 * file. style: words separated by commas: pid, tid, kernel, jit, all, addrs, lines; see
+	 * docs/views/code.md. */
 	const char *metric, *style;
-	/* roofline: peak of the device, "A100" or "312T:2.04T"; NULL = from the file */
+	/* For the view "roofline": peak rates of the device, "A100" or "312T:2.04T"; NULL = from
+	 * the file. */
 	const char *peak;
 	/* Do not make the rows of a tree yet: a program that only writes the result saves time and memory.
 	 * ow_result_write makes the rows if its sink needs them, ow_result_fill makes them on request. Until then the
 	 * result has no rows and no columns. */
 	bool defer_rows;
-	/* The view "code" of inputs without source lines: an empty table whose footer says why, not OW_E_NOT_FOUND. */
+	/* For the view "code" of inputs without source lines: return an empty table whose footer gives the
+	 * reason, not OW_E_NOT_FOUND. */
 	bool explain_empty;
 };
 /* Sets the defaults of the command line: sort by cost, show the 30 costliest ops, 100 levels of code and 10 levels
@@ -336,8 +355,9 @@ OW_API void ow_view_options_init(struct ow_view_options *options);
 struct ow_part_info {
 	size_t size;
 	const char *name, *summary;
-	const char *
-		detail; /* importer: usual file names; sink: file extension; rule: checker of tfprof */
+	/* for an importer: usual file names; for a sink: file extension; for a rule: name of
+	 * tfprof's checker */
+	const char *detail;
 };
 /* List the parts of this build: index 0, 1, ... Each function returns false after the last. */
 OW_API bool ow_view_info(size_t index, struct ow_part_info *info);
@@ -345,12 +365,14 @@ OW_API bool ow_importer_info(size_t index, struct ow_part_info *info);
 OW_API bool ow_sink_info(size_t index, struct ow_part_info *info);
 OW_API bool ow_rule_info(size_t index, struct ow_part_info *info);
 
-/* Whether the view uses all options that differ from those of ow_view_options_init, for these files: OW_OK, or OW_E_USAGE with the
- * option that it would ignore. ow_view checks the same. */
+/* Checks whether the view uses all options that differ from their defaults, for these files. Returns
+ * OW_OK, or OW_E_USAGE with the name of an option that the view would ignore. ow_view makes the same
+ * check. */
 OW_API OW_MUST_CHECK ow_status ow_view_options_check(ow_profile *profile, const char *view,
 						     const struct ow_view_options *options,
 						     struct ow_error *err);
-/* Sets such options to their usual values: for callers that run several views with the same options. */
+/* Sets the options that the view would ignore to their defaults, for callers that run several
+ * views with the same options. */
 OW_API void ow_view_options_drop(const ow_profile *profile, const char *view,
 				 struct ow_view_options *options);
 /* Runs a view on a frozen profile. Options that the view does not use are refused (OW_E_USAGE). The caller frees *result before the
@@ -375,15 +397,17 @@ OW_API OW_MUST_CHECK ow_status ow_nsys_stats(ow_profile *profile, const char *re
 					     const struct ow_view_options *options,
 					     ow_result **result, struct ow_error *err);
 
-/* What to change about the advice of a profile; see docs/advise.md. */
+/* Settings for the advice on a profile; see docs/advise.md. */
 struct ow_advice_options {
 	size_t size;
-	const char *file;    /* settings, such as opwatch.toml; NULL = none */
-	struct ow_list mute; /* names of rules that are not run, unless they are named */
-	double medium; /* part of a step from which on a saving is a finding; 0 = as in the file, or 0.03 */
+	const char *file;    /* path of a settings file, such as opwatch.toml; NULL = none */
+	struct ow_list mute; /* names of rules that do not run unless a call names them */
+	/* smallest saving that is a finding, as a part of a step; 0 = as in the file, or 0.03 */
+	double medium;
 };
 OW_API void ow_advice_options_init(struct ow_advice_options *options);
-/* Replaces the settings; advice, verdicts and SQL of this profile use them. Do not call it while other threads use the profile. */
+/* Replaces the settings that advice, verdicts and SQL of this profile use. Do not call this function while
+ * other threads use the profile. */
 OW_API OW_MUST_CHECK ow_status ow_profile_set_advice(ow_profile *profile,
 						     const struct ow_advice_options *options,
 						     struct ow_error *err);
@@ -392,26 +416,31 @@ OW_API OW_MUST_CHECK ow_status ow_profile_set_advice(ow_profile *profile,
 OW_API OW_MUST_CHECK ow_status ow_advise(ow_profile *profile, const struct ow_list *rules,
 					 ow_result **result, struct ow_error *err);
 
-/* The critical path of a step: rows that sum to the step (options->step, or the steady step nearest the median). `by` adds the
- * rows up by "op", "line", "kind" or "rank"; NULL gives every piece. A recording that cannot be replayed has no rows; the value
- * "refused" beside them says why. The caller frees *result. */
+/*
+ * Returns the critical path of a step (options->step, or the steady step nearest the median) as rows that sum
+ * to the step. `by` adds the rows up by "op", "line", "kind" or "rank"; NULL = every piece is a row. A
+ * recording that cannot be replayed has no rows; the extra value "refused" gives the reason. The caller frees
+ * *result.
+ */
 OW_API OW_MUST_CHECK ow_status ow_path(ow_profile *profile, const struct ow_view_options *options,
 				       const char *by, ow_result **result, struct ow_error *err);
 
-/* Predicts the step with changes such as "input=0" or "op:REGEX*0.5" ('opwatch what-if --help' lists them). The numbers are values beside
- * the rows (new_step_ns, new_low_ns, new_high_ns, refused, ...), the rows are the new critical path. The caller frees *result. */
+/* Predicts how long a step takes after changes such as "input=0" or "op:REGEX*0.5" ('opwatch what-if
+ * --help' lists them). The prediction is in the extra values of the result (new_step_ns, new_low_ns,
+ * new_high_ns, refused, ...); the rows are the new critical path. The caller frees *result. */
 OW_API OW_MUST_CHECK ow_status ow_what_if(ow_profile *profile, const struct ow_list *changes,
 					  const struct ow_view_options *options, ow_result **result,
 					  struct ow_error *err);
 
 struct ow_diff_options {
 	size_t size;
-	struct ow_list
-		fail_if; /* limits such as "step_time > 3%"; the value "gate" beside the rows says how they did */
-	const char *
-		metric; /* of profiles of samples: what is compared; NULL = the default of the first one */
-	bool frames; /* the rows are a tree of frames, for a differential flame graph (the output flamegraph) */
-	double frames_least; /* leaves out frames that are less than this part of a step */
+	/* limits such as "step_time > 3%"; the extra value "gate" says which of them hold */
+	struct ow_list fail_if;
+	/* for profiles of samples: metric to compare; NULL = the default of the first profile */
+	const char *metric;
+	/* make the rows a tree of frames, for a differential flame graph (the output flamegraph) */
+	bool frames;
+	double frames_least; /* leave out frames that are shorter than this part of a step */
 	bool findings; /* also compare the advice of recordings with more than a million events, which takes longer than the rest */
 };
 OW_API void ow_diff_options_init(struct ow_diff_options *options);
@@ -423,8 +452,8 @@ OW_API OW_MUST_CHECK ow_status ow_diff(ow_profile *const *base, size_t base_coun
 				       const struct ow_diff_options *options, ow_result **result,
 				       struct ow_error *err);
 
-/* What a run was made with, as its files say: devices, versions, world size, batch size: a row for each, with `what` and `value`. The profile must
- * outlive *result, which the caller frees. */
+/* Returns the configuration of a run as its files describe it (devices, versions, world size, batch size):
+ * one row each, with `what` and `value`. The profile must outlive *result, which the caller frees. */
 OW_API OW_MUST_CHECK ow_status ow_configuration(ow_profile *profile, ow_result **result,
 						struct ow_error *err);
 
@@ -435,17 +464,21 @@ struct ow_hang_options {
 };
 OW_API void ow_hang_options_init(struct ow_hang_options *options);
 
-/* Why a job of many processes hangs, from files and directories: dumps of PyTorch's flight recorder (JSON or pickle), logs of
- * PyTorch's watchdog, torchrun and NCCL, `py-spy dump`, recordings. The values beside the rows are the answer (conclusion, certain, ranks,
- * collective, group, sequence, why), the rows are the ranks. Files that cannot be used are counted and named in the value notes. The
- * caller frees *result. */
+/*
+ * Finds out why a job of many processes hangs, from files and directories: dumps of PyTorch's flight recorder
+ * (JSON or pickle), logs of PyTorch's watchdog, torchrun and NCCL, `py-spy dump`, recordings. The extra
+ * values of the result are the answer (conclusion, certain, ranks, collective, group, sequence, why); the
+ * rows are the ranks. The extra value notes counts and names files that cannot be used. The caller frees
+ * *result.
+ */
 OW_API OW_MUST_CHECK ow_status ow_hang(const char *const *paths, size_t count,
 				       const struct ow_hang_options *options, ow_result **result,
 				       struct ow_error *err);
 
-/* A value that a result has beside its rows, as JSON text; NULL when it has none of that name. Valid until the result is freed. */
+/* Returns an extra value of the result (a value beside its rows) as JSON text; NULL if there is none of
+ * that name. Valid until the result is freed. */
 OW_API const char *ow_result_extra(const ow_result *result, const char *name);
-/* The names of these values: index 0, 1, ...; NULL after the last. */
+/* Returns the name of extra value number `index` (0, 1, ...); NULL after the last. */
 OW_API const char *ow_result_extra_name(const ow_result *result, size_t index);
 
 /* ---- writing ---------------------------------------------------------------------------------- */
@@ -454,15 +487,18 @@ struct ow_write_options {
 	size_t size;
 	uint32_t width; /* fit text to this many columns; 0 = no limit */
 	bool colour;
-	const char *metric; /* folded, flamegraph: the value to show */
+	const char *metric; /* for folded and flamegraph: name of the value to show */
 	const char *title;
 	ow_line_fn message;  /* receives the lines that tfprof prints on stderr */
 	ow_line_fn progress; /* receives the lines that tfprof prints on stdout */
 	void *line_arg;
-	/* flamegraph: words separated by commas: icicle (the default), flame, inverted, left-heavy */
+	/* For flamegraph: words separated by commas: icicle (the default), flame, inverted,
+	 * left-heavy. */
 	const char *style;
-	uint32_t limit; /* rows per table; 0 = all. For trees use the limit in ow_view_options. */
-	bool short_names; /* text: kernels without return type, parameters and most template arguments */
+	/* number of rows per table; 0 = all. For trees use the limit in ow_view_options. */
+	uint32_t limit;
+	/* for text: show kernels without return type, parameters and most template arguments */
+	bool short_names;
 };
 OW_API void ow_write_options_init(struct ow_write_options *options);
 
@@ -475,10 +511,11 @@ OW_API OW_MUST_CHECK ow_status ow_result_write_file(ow_result *result, const cha
 						    const struct ow_write_options *options,
 						    const char *path, struct ow_error *err);
 
-/* A tensor that an allocator starts to hold (bytes > 0) or releases (bytes < 0). */
+/* One change of memory: an allocator starts to hold a tensor (bytes > 0) or releases it (bytes <
+ * 0). */
 struct ow_timeline_memory {
 	size_t size;
-	const char *allocator, *tensor; /* without NUL at the end */
+	const char *allocator, *tensor; /* names, not terminated by NUL */
 	size_t allocator_len, tensor_len;
 	int64_t ts_us, bytes;
 };
@@ -487,18 +524,20 @@ struct ow_timeline_options {
 	size_t size;
 	bool show_dataflow; /* draw arrows from producers to consumers; on by default */
 	bool show_memory; /* draw tensors and the memory of each allocator (steps of TensorFlow only) */
-	int64_t step;	  /* only this step; negative = all */
+	int64_t step;	  /* number of the step to draw; negative = all steps */
 	bool gzip;
-	/* As in ow_view_options. An event that overlaps the time range is drawn as a whole. A part of a TensorFlow
-	 * step is drawn from its events. */
+	/* Range of time to draw, as in ow_view_options. An event that overlaps the range is drawn as a
+	 * whole. A part of a TensorFlow step is drawn from its events. */
 	int64_t time_from_ns, time_to_ns;
 	int32_t rank;
-	/* With show_memory: receives all changes, sorted by allocator and then by time. The struct is valid during
-	 * the call. */
+	/* With show_memory: this function receives all changes, sorted by allocator and then by time. The
+	 * struct is valid during the call. */
 	void (*memory)(void *arg, const struct ow_timeline_memory *change);
 	void *memory_arg;
-	const char *metric; /* sampled profiles: as in ow_view_options */
-	bool show_path; /* add a track with the critical path of the step, or of the one nearest the median (ow_path) */
+	const char *metric; /* for sampled profiles: the metric, as in ow_view_options */
+	/* add a track with the critical path (ow_path) of the step, or of the steady step
+	 * nearest the median */
+	bool show_path;
 };
 OW_API void ow_timeline_options_init(struct ow_timeline_options *options);
 
@@ -508,7 +547,7 @@ OW_API OW_MUST_CHECK ow_status ow_timeline_write(ow_profile *profile,
 						 const struct ow_timeline_options *options,
 						 ow_write_fn write, void *arg,
 						 struct ow_error *err);
-/* The same to a file. On failure an existing file stays as it was. */
+/* Writes the trace of ow_timeline_write to a file. On failure an existing file stays as it was. */
 OW_API OW_MUST_CHECK ow_status ow_timeline_write_file(ow_profile *profile,
 						      const struct ow_timeline_options *options,
 						      const char *path, struct ow_error *err);
@@ -517,35 +556,36 @@ OW_API OW_MUST_CHECK ow_status ow_timeline_write_file(ow_profile *profile,
  * that file sees the same views. */
 OW_API OW_MUST_CHECK ow_status ow_tf_profile_write(ow_profile *profile, ow_write_fn write,
 						   void *arg, struct ow_error *err);
-/* Writes the facts about ops that are not in the graph, as TensorFlow's OpLogProto: float operations, types
- * from users, source lines. */
+/* Writes the properties of ops that are not in the graph (float operations, types from users, source
+ * lines) as TensorFlow's OpLogProto. */
 OW_API OW_MUST_CHECK ow_status ow_tf_op_log_write(ow_profile *profile, ow_write_fn write, void *arg,
 						  struct ow_error *err);
-/* The same to files. On failure an existing file stays as it was. */
+/* Write these messages to files. On failure an existing file stays as it was. */
 OW_API OW_MUST_CHECK ow_status ow_tf_profile_write_file(ow_profile *profile, const char *path,
 							struct ow_error *err);
 OW_API OW_MUST_CHECK ow_status ow_tf_op_log_write_file(ow_profile *profile, const char *path,
 						       struct ow_error *err);
 
-/* Writes facts about the inputs of a frozen profile, and what was lost, as JSON; see docs/info-json.md. */
+/* Writes properties and losses of the inputs of a frozen profile as JSON; see docs/info-json.md. */
 OW_API OW_MUST_CHECK ow_status ow_info_json(ow_profile *profile, ow_write_fn write, void *arg,
 					    struct ow_error *err);
 
 /* ---- merging ---------------------------------------------------------------------------------- */
 
 typedef enum ow_align {
-	OW_ALIGN_KEEP,	   /* keep the clocks; only convert them to a common zero */
-	OW_ALIGN_START,	   /* each file starts at zero */
-	OW_ALIGN_SEQUENCE, /* one file after the other */
-	/* ranks of one job on the clock of the lowest rank, fitted to the collectives that they share; see docs/ranks.md. Fails where that is
-	 * impossible. */
+	OW_ALIGN_KEEP,	   /* keep all times; only convert them to a common zero */
+	OW_ALIGN_START,	   /* shift each file so that it starts at zero */
+	OW_ALIGN_SEQUENCE, /* put one file after the other */
+	/* move ranks of one job to the clock of the lowest rank, fitted to the collectives that they share
+	 * (docs/ranks.md); fails where that is impossible */
 	OW_ALIGN_CLOCKS
 } ow_align;
 
 struct ow_merge_options {
 	size_t size;
 	uint64_t memory_limit; /* bytes that the library may hold; 0 = no limit */
-	/* Reports progress, from any thread, but one at a time. Returns false to cancel. */
+	/* Reports progress. Any thread may call it, but only one at a time. Returns false to
+	 * cancel. */
 	bool (*progress)(void *arg, const char *file, uint64_t done, uint64_t total);
 	void *progress_arg;
 	ow_line_fn message; /* receives one line per problem with a file; may be NULL */
@@ -554,9 +594,11 @@ struct ow_merge_options {
 	void *write_arg;
 	ow_align align;
 	bool no_labels; /* do not add or change names of processes */
-	/* Keep only some events. A regular expression must match the whole text; one of a list is enough. */
+	/* Filters: keep only matching events. A regular expression must match the whole text;
+	 * one match in a list is enough. */
 	struct ow_list keep_names, keep_categories, keep_pids;
-	/* Counted from the first event of the merged trace. INT64_MIN and INT64_MAX = all. */
+	/* Range of time to keep, counted from the first event of the merged trace. INT64_MIN and
+	 * INT64_MAX = all. */
 	int64_t keep_from_ns, keep_to_ns;
 	int64_t keep_first_step, keep_last_step;
 	bool redact; /* replace private names by pseudonyms, see docs/redaction.md */
@@ -565,15 +607,18 @@ OW_API void ow_merge_options_init(struct ow_merge_options *options);
 
 struct ow_merge_summary {
 	size_t size;
-	uint64_t files, skipped_files;	/* merged files; files that are unreadable or not a trace */
-	uint64_t events_in, events_out; /* events_out = events_in - filtered */
+	/* number of merged files, and of files that are unreadable or not a trace */
+	uint64_t files, skipped_files;
+	/* number of events read and written; events_out = events_in - filtered */
+	uint64_t events_in, events_out;
 	uint64_t filtered;
-	uint64_t added;	   /* process names that opwatch added; not part of events_out */
-	uint64_t repaired; /* events that were not strict JSON */
-	uint64_t others;   /* list elements that are not events; left out */
+	uint64_t added;	   /* number of process names that opwatch added; not part of events_out */
+	uint64_t repaired; /* number of events that were not strict JSON */
+	uint64_t others;   /* number of list elements that are not events; they are left out */
 	uint64_t damaged, damaged_bytes, truncated_files;
-	uint64_t untimed; /* times that are not numbers; left unchanged */
-	uint64_t hidden;  /* values that look like environment variables; left out */
+	uint64_t untimed; /* number of times that are not numbers; they stay unchanged */
+	/* number of values that look like environment variables; they are left out */
+	uint64_t hidden;
 	uint64_t bytes_in, bytes_out;
 	bool unrelated_clocks; /* the files are years apart: choose another alignment */
 };

@@ -20,8 +20,8 @@ struct ow_remote_options {
 	/* The password, or a file with it. Without both: the environment variable OPWATCH_CLICKHOUSE_PASSWORD. The
 	 * library never shows or logs a password and never puts it into an error. */
 	const char *password, *password_file;
-	uint64_t memory_limit; /* bytes of one answer; 0 = no limit */
-	uint32_t silence_ms;   /* give up when the server sends nothing for this long; 0 = never */
+	uint64_t memory_limit; /* largest size of one answer in bytes; 0 = no limit */
+	uint32_t silence_ms;   /* time without any answer after which a call gives up; 0 = never */
 	/* Called about once a second during a wait. Returns false to stop with
 	 * OW_E_INTERRUPTED. */
 	bool (*keep_going)(void *arg);
@@ -49,32 +49,36 @@ OW_API OW_MUST_CHECK ow_status ow_content_hash(const char *const *paths, size_t 
 
 struct ow_push_options {
 	size_t size;
-	const char
-		*name; /* name of the run, in the column `run`; a second push of it does nothing */
-	const char *content; /* the hash of the inputs from ow_content_hash */
-	const char *cluster; /* a name in system.clusters of the server; NULL = only this server */
-	/* HOST[:PORT] for HTTP of each node, in the order of system.clusters. Empty = the hosts listed there, with the
-	 * port of the address. */
+	/* name of the run, for the column `run`; pushing it a second time does nothing */
+	const char *name;
+	const char *content; /* hash of the inputs, from ow_content_hash */
+	/* name of a cluster in the server's table system.clusters; NULL = only this server */
+	const char *cluster;
+	/* HTTP address (HOST[:PORT]) of each node, in the order of system.clusters. Empty = the hosts
+	 * listed there, with the port of the address. */
 	struct ow_list nodes;
-	struct ow_list tables; /* empty = all */
+	struct ow_list tables; /* names of the tables to push; empty = all */
 	uint32_t connections, batch_rows;
 	uint32_t retry_ms; /* how long to wait for a node that does not answer */
 	bool replace;	   /* replace a run of the same name with other content */
-	/* Reports progress, from any thread, but one at a time. Returns false to cancel. */
+	/* Reports progress. Any thread may call it, but only one at a time. Returns false to
+	 * cancel. */
 	bool (*progress)(void *arg, uint64_t rows_done, uint64_t rows_total);
 	void *progress_arg;
-	ow_line_fn
-		message; /* receives one line for each batch that is sent again, with the reason */
+	/* receives one line for each batch that is sent again, with the reason */
+	ow_line_fn message;
 	void *message_arg;
-	bool await_server; /* the server of the address may be away when the push begins: that is tried for retry_ms, too */
+	/* also wait up to retry_ms for the server of the address when the push begins */
+	bool await_server;
 };
 OW_API void ow_push_options_init(struct ow_push_options *options);
 
 struct ow_push_summary {
 	size_t size;
-	uint64_t rows;			 /* rows of the run */
-	uint64_t sent;			 /* rows that this call sent to all nodes */
-	uint32_t batches, batches_found; /* found: an earlier call had sent them */
+	uint64_t rows; /* number of rows of the run */
+	uint64_t sent; /* number of rows that this call sent to all nodes */
+	/* number of batches, and of batches that an earlier call had sent */
+	uint32_t batches, batches_found;
 	uint32_t repeats;
 	uint32_t tables, nodes, shards;
 	bool published_before, replaced;
@@ -87,20 +91,23 @@ OW_API OW_MUST_CHECK ow_status ow_push(ow_profile *profile, ow_remote *remote,
 				       const struct ow_push_options *options,
 				       struct ow_push_summary *summary, struct ow_error *err);
 
-/* What `opwatch baseline` keeps beside a run; NULL: unknown. */
+/* Properties of a run that `opwatch baseline` keeps with it; NULL = unknown. */
 struct ow_kept_run {
 	size_t size;
 	const char *commit, *host, *file;
-	const char *configuration; /* JSON: an object of texts */
+	const char *configuration; /* JSON object whose values are texts */
 };
 
 #define OW_KEPT_ID 33
-/* Keeps a saved profile (ow_profile_save) on a server, whole, in tables that are created if they are missing: opwatch_baseline and
- * opwatch_baseline_part. Other calls see it at the end or, after a failure, never. `id` gets its name: 32 hexadecimal digits and a NUL. */
+/* Keeps a saved profile (ow_profile_save) as a whole on a server, in the tables opwatch_baseline and
+ * opwatch_baseline_part, which are created if they are missing. Other calls see the run when this call has
+ * ended; after a failure they never see it. `id` receives the id of the run: 32 hexadecimal digits and a
+ * NUL. */
 OW_API OW_MUST_CHECK ow_status ow_remote_keep(ow_remote *remote, const char *path,
 					      const struct ow_kept_run *run, char id[OW_KEPT_ID],
 					      struct ow_error *err);
-/* All kept runs, the oldest first: id, added, commit, host, file, configuration, bytes, parts. The caller frees *result. */
+/* Lists all kept runs, the oldest first: id, added, commit, host, file, configuration, bytes, parts. The
+ * caller frees *result. */
 OW_API OW_MUST_CHECK ow_status ow_remote_kept(ow_remote *remote, ow_result **result,
 					      struct ow_error *err);
 /* Writes the profile of a kept run to a new file. */

@@ -13,8 +13,9 @@ extern "C" {
 
 struct ow_ranks_options {
 	size_t size;
-	uint64_t
-		memory_limit; /* bytes for each file while it is read, and for the summaries; 0 = no limit */
+	/* memory limit in bytes, for each file while it is read and for the summaries; 0 = no
+	 * limit */
+	uint64_t memory_limit;
 	/* Reports progress over all files. Returns false to cancel. */
 	bool (*progress)(void *arg, const char *file, uint64_t done, uint64_t total);
 	void *progress_arg;
@@ -22,15 +23,19 @@ struct ow_ranks_options {
 };
 OW_API void ow_ranks_options_init(struct ow_ranks_options *options);
 
-/* Compares the ranks of one job: files, directories and glob patterns, which are read one after the other. The rows are ranks: own work,
- * waiting and moving in collectives, clocks, stragglers. Values beside them: missing_ranks, duplicates, mixed_jobs, clock, blame, slowdown,
- * bandwidth, map and others. The caller frees *result. */
+/*
+ * Compares the ranks of one job, given as files, directories and glob patterns, which are read one after the
+ * other. Each row is a rank: its own work, its waits and transfers in collectives, its clock, and whether it
+ * is a straggler. Extra values: missing_ranks, duplicates, mixed_jobs, clock, blame, slowdown, bandwidth, map
+ * and others. The caller frees *result.
+ */
 OW_API OW_MUST_CHECK ow_status ow_ranks(const char *const *paths, size_t count,
 					const struct ow_ranks_options *options, ow_result **result,
 					struct ow_error *err);
 
-/* The same for recordings that were pushed to a server, each rank in a run of its own or several in one. `runs` are names of runs, in which *
- * stands for anything; none: all. The server chooses the steps, clocks are fitted here. */
+/* Compares ranks as ow_ranks does, from recordings that were pushed to a server. A run may hold one rank
+ * or several. `runs` are names of runs, in which * matches anything; an empty list means all runs. The
+ * server chooses the steps; this library fits the clocks. */
 OW_API OW_MUST_CHECK ow_status ow_ranks_remote(ow_remote *remote, const char *const *runs,
 					       size_t count, const struct ow_ranks_options *options,
 					       ow_result **result, struct ow_error *err);

@@ -50,7 +50,7 @@ OW_API void ow_recorder_name_thread(ow_recorder *recorder, uint32_t name);
 /* Starts a step and ends the current one. INT64_MIN as number = the next number; as start_ns = now. Returns the number
  * of the step. */
 OW_API int64_t ow_recorder_step(ow_recorder *recorder, int64_t number, int64_t start_ns);
-/* Ends the step now. drop: discard the step. */
+/* Ends the current step now. If `drop` is true, the step is discarded. */
 OW_API void ow_recorder_end_step(ow_recorder *recorder, bool drop);
 /* Records a slice on this thread, from its last mark or slice (or the start of the step) until now. */
 OW_API void ow_recorder_mark(ow_recorder *recorder, uint32_t name);
@@ -68,14 +68,15 @@ struct ow_record_options {
 	size_t size;
 	uint64_t memory_limit; /* bytes that the library may hold; 0 = no limit */
 	const char *recorder;  /* path of libopwatch-recorder.so; NULL = the installed one */
-	uint32_t
-		ring_records; /* records per thread that fit into the ring; a power of two; 0 = the default */
-	uint64_t file_limit; /* bytes of the file; 0 = no limit */
-	uint32_t stacks_hz;  /* Python stacks per second, read from outside the process; 0 = none */
-	ow_line_fn message;  /* receives lines for people; may be NULL */
+	/* records per thread that fit into the ring; a power of two; 0 = the default */
+	uint32_t ring_records;
+	uint64_t file_limit; /* largest size of the file in bytes; 0 = no limit */
+	/* how often Python stacks are read per second, from outside the process; 0 = never */
+	uint32_t stacks_hz;
+	ow_line_fn message; /* receives lines for people; may be NULL */
 	void *message_arg;
-	int64_t duration_ns; /* ow_attach: stop after this time; 0 = when the processes end */
-	/* ow_attach: called many times a second. Returns false to stop. */
+	int64_t duration_ns; /* for ow_attach: stop after this time; 0 = when the processes end */
+	/* For ow_attach: called many times a second. Returns false to stop. */
 	bool (*keep_going)(void *arg);
 	void *keep_going_arg;
 	/* Save the minute around a problem to a file next to the recording, and report the reason to `message`, from
@@ -83,14 +84,15 @@ struct ow_record_options {
 	 * no step ends for this long while processes run. 0 = off. */
 	double on_slowdown;
 	int64_t on_stall_ns;
-	/* ow_record: after the program ends, continue until the processes it left behind end. SIGINT, SIGTERM,
-	 * SIGHUP and SIGQUIT then end only the recording. */
+	/* For ow_record: after the program ends, continue until the processes that it left
+	 * behind end. SIGINT, SIGTERM, SIGHUP and SIGQUIT then end only the recording. */
 	bool wait_children;
-	/* ow_record_job: fail when the program cannot be recorded. Otherwise it runs unrecorded, and `message` receives
-	 * the reason. */
+	/* For ow_record_job: fail if the program cannot be recorded. Otherwise it runs unrecorded, and
+	 * `message` receives the reason. */
 	bool must_record;
-	/* A step begins with each call of this function: of a library, of the program itself (ow_record), of Python, or a
-	 * call that is recorded anyway; at most 127 bytes; or NULL. */
+	/* Name of a function whose calls begin the steps, at most 127 bytes; NULL = none. It may be a
+	 * function of a library, of the program itself (ow_record) or of Python, or a call that is
+	 * recorded anyway. */
 	const char *step_marker;
 };
 OW_API void ow_record_options_init(struct ow_record_options *options);
@@ -98,16 +100,20 @@ OW_API void ow_record_options_init(struct ow_record_options *options);
 struct ow_record_summary {
 	size_t size;
 	bool started;
-	int exit_code; /* of the program; -1 = ended by a signal; 127 or 126 = could not be started */
-	int exit_signal; /* 0 = none */
+	/* exit code of the program; -1 = ended by a signal; 127 or 126 = could not be started */
+	int exit_code;
+	int exit_signal; /* signal that ended the program; 0 = none */
 	uint32_t processes, refused_processes;
 	uint64_t records;
-	uint64_t dropped;   /* records lost because rings were full */
-	uint64_t unnamed;   /* texts and threads that did not fit */
-	int64_t stopped_ns; /* ow_attach: the longest time that a thread was stopped */
-	bool hooks_left;    /* ow_attach: a process did not remove its hooks in time */
-	int64_t waited_ns; /* ow_attach: time a stopped thread waited for a processor; not in stopped_ns */
-	uint32_t left_processes; /* ow_record: processes still running when the recording ended */
+	uint64_t dropped;   /* number of records that were lost because rings were full */
+	uint64_t unnamed;   /* number of texts and threads that did not fit into their tables */
+	int64_t stopped_ns; /* for ow_attach: the longest time that a thread was stopped */
+	bool hooks_left;    /* for ow_attach: a process did not remove its hooks in time */
+	/* for ow_attach: time that a stopped thread waited for a processor; not part of
+	 * stopped_ns */
+	int64_t waited_ns;
+	/* for ow_record: number of processes that still ran when the recording ended */
+	uint32_t left_processes;
 };
 
 /* Runs a program to its end and records it. argv ends with NULL. During the call SIGINT, SIGTERM, SIGHUP, SIGQUIT,
@@ -131,23 +137,27 @@ OW_API OW_MUST_CHECK ow_status ow_attach(const int64_t *pids, size_t count, cons
  * code or write to their memory. The kernel must allow this: for own processes (unless Yama forbids it) or as root. */
 struct ow_stacks_summary {
 	size_t size;
-	uint64_t ticks, late_ticks; /* late: the machine was too busy to sample in time */
-	uint64_t samples;	    /* stacks of threads */
-	uint64_t torn;		    /* dropped because the stack changed during the read */
-	int64_t cpu_ns;		    /* processor time of the sampling; 0 until the end */
+	/* number of times that stacks were sampled; late_ticks: times missed because the machine
+	 * was busy */
+	uint64_t ticks, late_ticks;
+	uint64_t samples; /* number of sampled stacks of threads */
+	/* number of stacks dropped because they changed while they were read */
+	uint64_t torn;
+	int64_t cpu_ns; /* processor time that the sampling used; 0 until the end */
 	int64_t elapsed_ns;
 	uint32_t processes, alive;
-	/* Ticks skipped to keep the sampling below 1 % of a processor (in proportion above 100 Hz). */
+	/* Number of ticks that were skipped to keep the sampling below 1 % of a processor (in
+	 * proportion above 100 Hz). */
 	uint64_t left_out;
 };
 
 struct ow_stacks_options {
 	size_t size;
 	uint32_t hz;	  /* samples per second */
-	int64_t for_ns;	  /* how long; 0 = until all processes end */
+	int64_t for_ns;	  /* how long to sample; 0 = until all processes end */
 	bool no_children; /* do not sample child processes */
 	bool native; /* also sample native stacks of the given processes, which need not be Python */
-	uint64_t memory_limit; /* bytes of the profile; 0 = no limit */
+	uint64_t memory_limit; /* largest size of the profile in bytes; 0 = no limit */
 	/* Called before each sample. Returns false to stop; the samples so far are kept. */
 	bool (*progress)(void *arg, const struct ow_stacks_summary *so_far);
 	void *progress_arg;
@@ -173,8 +183,8 @@ OW_API OW_MUST_CHECK ow_status ow_stacks_now(const int64_t *pids, size_t count,
 struct ow_system_options {
 	size_t size;
 	uint32_t hz;	       /* samples per second and processor; 99 by default */
-	int64_t for_ns;	       /* how long; 0 = until keep_going returns false */
-	bool no_waits;	       /* do not sample where threads wait */
+	int64_t for_ns;	       /* how long to sample; 0 = until keep_going returns false */
+	bool no_waits;	       /* do not sample the places where threads wait */
 	uint64_t memory_limit; /* bytes that the library may hold; 0 = no limit */
 	/* Called some fifty times a second. Returns false to stop; the samples so far are kept. */
 	bool (*keep_going)(void *arg);
@@ -185,16 +195,19 @@ OW_API void ow_system_options_init(struct ow_system_options *options);
 struct ow_system_summary {
 	size_t size;
 	uint32_t cpus, processes;
-	uint64_t samples; /* threads on a processor */
-	uint64_t waits;	  /* times that a thread was away from its processor */
-	uint64_t lost;	  /* records for which the kernel had no room */
+	uint64_t samples; /* number of samples of threads on a processor */
+	uint64_t waits;	  /* number of times that a thread left its processor */
+	uint64_t lost;	  /* number of records for which the kernel had no room */
 	int64_t elapsed_ns;
-	int64_t cpu_ns; /* processor time of the sampling */
+	int64_t cpu_ns; /* processor time that the sampling used */
 };
 
-/* *profile is a frozen profile with one track per thread and the metrics `cpu-clock` (on a processor), `offcpu-time`
- * (waiting) and `run-queue` (ready to run, without a processor), and counters of what each process uses. The caller
- * frees *profile. summary may be NULL; the caller sets summary->size. */
+/*
+ * Samples the host. *profile is a frozen profile with one track per thread, the metrics `cpu-clock` (on a
+ * processor), `offcpu-time` (waiting) and `run-queue` (ready to run, without a processor), and counters of
+ * the resources of each process. The caller frees *profile. summary may be NULL; the caller sets
+ * summary->size.
+ */
 OW_API OW_MUST_CHECK ow_status ow_record_system(const struct ow_system_options *options,
 						ow_profile **profile,
 						struct ow_system_summary *summary,
@@ -207,20 +220,20 @@ struct ow_capture_options {
 	const char *address; /* HOST:PORT of the profiler service */
 	const char *dir;     /* folder for the trace; created if necessary */
 	int64_t for_ns;	     /* how long the job records */
-	int64_t wait_ns;     /* how long to wait for the answer after that */
+	int64_t wait_ns;     /* how long to wait for the answer after the recording */
 	uint64_t memory_limit;
 	/* Called about five times a second. Returns false to cancel. */
 	bool (*keep_going)(void *arg);
 	void *keep_going_arg;
-	const char
-		*socket; /* ow_capture_kineto: the socket that jobs poll; NULL = that of dynolog */
+	/* for ow_capture_kineto: socket that jobs poll; NULL = the socket of dynolog */
+	const char *socket;
 };
 OW_API void ow_capture_options_init(struct ow_capture_options *options);
 
 struct ow_capture_summary {
 	size_t size;
 	uint64_t bytes;
-	char path[4352]; /* the file with the XSpace as received */
+	char path[4352]; /* path of the file with the XSpace as received */
 };
 /* Asks the profiler service in a TensorFlow 2 or JAX job for a trace (gRPC without TLS). On failure there is no
  * partial file. Needs libnghttp2 at build time, otherwise returns OW_E_UNSUPPORTED. The caller sets summary->size;

@@ -27,11 +27,11 @@ typedef struct ow_sql ow_sql;
 
 struct ow_sql_options {
 	size_t size;
-	uint64_t
-		memory_limit; /* bytes that DuckDB may use in addition to the profiles; 0 = its default */
+	/* bytes that DuckDB may use in addition to the profiles; 0 = its default */
+	uint64_t memory_limit;
 	const char *temp_dir; /* folder for data that does not fit into memory; NULL = none */
-	uint32_t threads;     /* 0 = one per processor */
-	bool allow_io;	      /* queries may read and write files */
+	uint32_t threads;     /* number of threads; 0 = one per processor */
+	bool allow_io;	      /* allow queries to read and write files */
 	/* Called repeatedly during a query, from any thread. Returns false to cancel. */
 	bool (*keep_going)(void *arg);
 	void *keep_going_arg;
@@ -48,17 +48,20 @@ OW_API void ow_sql_close(ow_sql *sql);
  * returns one; otherwise it has no rows and no columns. All rows are kept in memory. The caller frees *result. */
 OW_API OW_MUST_CHECK ow_status ow_sql_query(ow_sql *sql, const char *text, ow_result **result,
 					    struct ow_error *err);
-/* A value for a parameter of a query. The struct does not change. */
+/* A value for a parameter of a query. Later versions do not change this struct. */
 struct ow_sql_param {
-	const char *name; /* of $name; "1", "2", … for $1, $2 and for ? in their order */
-	ow_type type;	  /* OW_TYPE_INT, OW_TYPE_REAL, OW_TYPE_TEXT or OW_TYPE_BOOL */
+	/* name of the parameter: `name` for $name; "1", "2", … for $1, $2 and for each ? in
+	 * order */
+	const char *name;
+	ow_type type; /* OW_TYPE_INT, OW_TYPE_REAL, OW_TYPE_TEXT or OW_TYPE_BOOL */
 	bool is_null;
-	int64_t number; /* OW_TYPE_INT, OW_TYPE_BOOL */
+	int64_t number; /* value of type OW_TYPE_INT or OW_TYPE_BOOL */
 	double real;
 	struct ow_text text;
 };
-/* The same with values for the parameters, which are never parsed as SQL. A parameter without a value, and a value
- * that no statement uses, are errors. Lists and objects are JSON texts. */
+/* Runs statements as ow_sql_query does, with values for their parameters. Values are never parsed as SQL.
+ * A parameter without a value and a value that no statement uses are errors. Lists and objects are
+ * returned as JSON texts. */
 OW_API OW_MUST_CHECK ow_status ow_sql_query_with(ow_sql *sql, const char *text,
 						 const struct ow_sql_param *params, size_t count,
 						 ow_result **result, struct ow_error *err);
@@ -81,11 +84,12 @@ OW_API bool ow_relation_info(size_t index, struct ow_part_info *info);
 /* A column or an option of a table. */
 struct ow_relation_column {
 	size_t size;
-	const char *name, *type; /* type: the SQL name, BIGINT, VARCHAR, ... */
-	const char *unit;	 /* "ns", "bytes", "count" or "" */
-	const char *doc;	 /* one sentence */
+	const char *name, *type; /* name of the column, and its SQL type: BIGINT, VARCHAR, ... */
+	const char *unit;	 /* unit of the values: "ns", "bytes", "count" or "" */
+	const char *doc;	 /* one sentence that describes the column */
 };
-/* Calls `take` with each column that a command answers with: "path", "what-if", "diff", "baseline", "ranks", "hang" or "jobs". */
+/* Calls `take` with each column in the answer of a command: "path", "what-if", "diff", "baseline",
+ * "ranks", "hang" or "jobs". */
 OW_API OW_MUST_CHECK ow_status ow_answer_columns(
 	const char *command, void (*take)(void *arg, const struct ow_relation_column *column),
 	void *arg, struct ow_error *err);
@@ -107,16 +111,16 @@ typedef struct ow_queries ow_queries;
 struct ow_query_info {
 	size_t size;
 	const char *name, *title, *doc;
-	const char *path;	/* its file; NULL = built in */
-	const char *sql;	/* text for the embedded engine */
-	const char *clickhouse; /* text for a ClickHouse server, or NULL */
+	const char *path;	/* path of the query's file; NULL = built in */
+	const char *sql;	/* text of the query for the embedded engine */
+	const char *clickhouse; /* text of the query for a ClickHouse server, or NULL */
 	size_t param_count;
 };
 struct ow_query_param {
 	size_t size;
 	const char *name;
-	const char *type;  /* "int", "real", "text" */
-	const char *usual; /* the default value */
+	const char *type;  /* type of the parameter: "int", "real" or "text" */
+	const char *usual; /* default value of the parameter */
 	const char *doc;
 };
 
@@ -135,9 +139,10 @@ OW_API bool ow_queries_param(const ow_queries *queries, const char *name, size_t
 
 struct ow_ask_options {
 	size_t size;
-	struct ow_list params; /* "name=value"; other parameters keep their defaults */
-	uint64_t
-		memory_limit; /* bytes that the query may use in addition to the profiles; 0 = no limit */
+	/* values of parameters as "name=value"; other parameters keep their defaults */
+	struct ow_list params;
+	/* bytes that the query may use in addition to the profiles; 0 = no limit */
+	uint64_t memory_limit;
 	const char *temp_dir; /* folder for data that does not fit into memory; NULL = none */
 	/* Called repeatedly. Returns false to cancel. */
 	bool (*keep_going)(void *arg);
@@ -161,15 +166,18 @@ OW_API OW_MUST_CHECK ow_status ow_ask_text(const ow_queries *queries, const char
 
 struct ow_export_options {
 	size_t size;
-	const char *format;    /* "parquet", "ndjson", "csv", "arrow" */
-	struct ow_list tables; /* empty = all tables except the views */
-	const char *
-		partition; /* subfolders: "run", or "step" for run and step; NULL = one file per table */
-	const char *sort;     /* sort by this column where a table has it; NULL = do not sort */
-	const char *compress; /* "gzip", "zstd", "none"; NULL = the default of the format */
-	uint64_t file_bytes;  /* start a new file after about this many bytes; 0 = never */
-	bool bigquery;	      /* names, types, schemas and load.sh for the BigQuery loader */
-	bool overwrite;	      /* replace existing files */
+	const char *format; /* format of the files: "parquet", "ndjson", "csv" or "arrow" */
+	/* names of the tables to write; empty = all tables except the views */
+	struct ow_list tables;
+	/* subfolders: "run", or "step" for run and step; NULL = one file per table */
+	const char *partition;
+	const char *sort; /* column to sort by, in tables that have it; NULL = do not sort */
+	/* compression: "gzip", "zstd" or "none"; NULL = the default of the format */
+	const char *compress;
+	uint64_t file_bytes; /* start a new file after about this many bytes; 0 = never */
+	/* use names and types for BigQuery, and write schemas and load.sh for its loader */
+	bool bigquery;
+	bool overwrite; /* replace existing files */
 	/* Reports progress. Returns false to cancel. */
 	bool (*progress)(void *arg, const char *table, uint64_t rows_done, uint64_t rows_total);
 	void *progress_arg;
@@ -238,7 +246,8 @@ OW_API OW_MUST_CHECK ow_status ow_result_arrow(ow_result *result,
 					       const struct ow_arrow_options *options,
 					       struct ArrowSchema *schema, struct ArrowArray *array,
 					       struct ow_error *err);
-/* The same as a stream of one batch. Texts are copied when the consumer asks for the batch. */
+/* Returns the result as an Arrow stream of one batch. Texts are copied when the consumer
+ * requests the batch. */
 OW_API OW_MUST_CHECK ow_status ow_result_arrow_stream(ow_result *result,
 						      const struct ow_arrow_options *options,
 						      struct ArrowArrayStream *stream,

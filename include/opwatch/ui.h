@@ -17,21 +17,22 @@ typedef struct ow_ui ow_ui;
 
 struct ow_ui_options {
 	size_t size;
-	const struct ow_open_options *open; /* how files are read; NULL = the defaults */
-	const char *listen;		    /* IP address; NULL = 127.0.0.1 */
-	uint32_t port;			    /* 0 = any free port */
+	const struct ow_open_options *open; /* options for reading the files; NULL = the defaults */
+	const char *listen;		    /* IP address to listen on; NULL = 127.0.0.1 */
+	uint32_t port;			    /* port to listen on; 0 = any free port */
 	const char *socket; /* path of a UNIX socket in place of an address and port */
 	/* Folder whose source files the page may show; NULL = the working directory. Only files that the profile names are
 	 * shown. */
 	const char *source_dir;
 	/* Socket of the daemon whose jobs the page lists; NULL = the daemon of the user, otherwise root's. */
 	const char *daemon_socket;
-	/* ow_ui_open only: files of another run that the page compares with; empty = none */
+	/* For ow_ui_open only: files of another run to compare with; empty = none. */
 	struct ow_list base;
-	/* ow_ui_open only: the one file is a recording of this job of the daemon, cut with ow_job_cut. The page cuts it again, to the
-	 * same path, while it is open, so that the timeline goes on; NULL = none. */
+	/* For ow_ui_open only: name of the daemon's job whose recording (cut with ow_job_cut) is the only
+	 * file; NULL = none. While the page is open, it cuts the recording again, to the same path, so
+	 * that the timeline shows new data. */
 	const char *job;
-	int64_t job_last_ns; /* length of the part; 0 = up to the end */
+	int64_t job_last_ns; /* length of the cut; 0 = up to the end of the job */
 };
 OW_API void ow_ui_options_init(struct ow_ui_options *options);
 
@@ -40,7 +41,7 @@ OW_API void ow_ui_options_init(struct ow_ui_options *options);
 OW_API OW_MUST_CHECK ow_status ow_ui_open(const char *const *paths, size_t count,
 					  const struct ow_ui_options *options, ow_ui **ui,
 					  struct ow_error *err);
-/* The same for a frozen profile, which must live until ow_ui_close. */
+/* Starts the server for a frozen profile, which must live until ow_ui_close. */
 OW_API OW_MUST_CHECK ow_status ow_ui_open_profile(ow_profile *profile,
 						  const struct ow_ui_options *options, ow_ui **ui,
 						  struct ow_error *err);
@@ -58,7 +59,8 @@ typedef enum ow_ui_state {
 	OW_UI_FAILED, /* the files could not be opened, or the user cancelled */
 	OW_UI_JOBS    /* there are no files: the page shows the jobs of the daemon */
 } ow_ui_state;
-/* Returns how far loading is. *err (may be NULL) is filled if it failed. May be called from any thread. */
+/* Returns the state of loading. If loading failed, *err (may be NULL) is filled. May be called from any
+ * thread. */
 OW_API ow_ui_state ow_ui_progress(ow_ui *ui, struct ow_error *err);
 
 /* Returns whether this build has the page. If not, *why (may be NULL) says what to install; the string is static. */
@@ -68,11 +70,14 @@ OW_API bool ow_ui_available(const char **why);
 
 struct ow_report_options {
 	size_t size;
-	uint64_t
-		max_bytes; /* of the report; 5 MB by default. What does not fit is left out, and the page says so. */
-	const char *title; /* NULL = the names of the files */
-	ow_profile *base;  /* that the page Compare compares it with; NULL = it is left out */
-	/* Where a side has several runs: each by itself, the base's first. NULL: base and profile are one run each. */
+	/* largest size of the report; 5 MB by default. Data that does not fit is left out, and
+	 * the page says so. */
+	uint64_t max_bytes;
+	const char *title; /* title of the page; NULL = the names of the files */
+	/* profile that the page Compare shows as the base; NULL = the page is left out */
+	ow_profile *base;
+	/* For sides with several runs: the profile of each run, the base's runs first. NULL = base and
+	 * profile are one run each. */
 	ow_profile *const *runs;
 	size_t base_runs, new_runs;
 };
@@ -83,7 +88,7 @@ OW_API void ow_report_options_init(struct ow_report_options *options);
 OW_API OW_MUST_CHECK ow_status ow_report_write(ow_profile *profile,
 					       const struct ow_report_options *options,
 					       ow_write_fn write, void *arg, struct ow_error *err);
-/* The same to a file. On failure an existing file stays as it was. */
+/* Writes the report to a file. On failure an existing file stays as it was. */
 OW_API OW_MUST_CHECK ow_status ow_report_write_file(ow_profile *profile,
 						    const struct ow_report_options *options,
 						    const char *path, struct ow_error *err);

@@ -70,7 +70,7 @@ class Magic:
             words = [name for name, value in self.shell.user_ns.items()
                      if isinstance(value, Profile) and not name.startswith("_") and not value.closed]
             if len(words) != 1:
-                raise UsageError("%%opwatch: which profile? Say --run and a path or the name of a variable", "usage")
+                raise UsageError("%%opwatch: no profile given; use --run with a path or the name of a variable", "usage")
         profiles = tuple(self.profile(word) for word in words)
         if self.session is not None and profiles == self.names:
             return

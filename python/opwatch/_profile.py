@@ -187,7 +187,7 @@ class Profile:
         known = {word for name, _, checker in _opwatch.rules() for word in (name, checker) if word}
         for rule in rules:
             if rule not in known:
-                raise UsageError("no rule is called %r; there are: %s" % (rule, ", ".join(sorted(known))), "usage")
+                raise UsageError("no rule is called %r; the rules are: %s" % (rule, ", ".join(sorted(known))), "usage")
         return Result(self._native.advise(list(rules)), "advise", self)
 
     def path(self, by=None, **options):
@@ -455,7 +455,7 @@ def _form_of(path):
     for ending, form in _ENDINGS:
         if path.endswith(ending):
             return form
-    raise UsageError("%s: which form? Give to=, one of %s"
+    raise UsageError("%s: no output form given; to= takes one of %s"
                      % (path, ", ".join(sorted({form for _, form in _ENDINGS}))), "usage")
 
 
@@ -472,9 +472,9 @@ def open(*paths, progress=None, **options):
     """
     names = _paths(paths)
     if not names:
-        raise TypeError("open: which file?")
+        raise TypeError("open: no file given")
     if progress is not None and not callable(progress):
-        raise TypeError("progress: something to call is needed, not %s" % type(progress).__name__)
+        raise TypeError("progress: a callable is needed, not %s" % type(progress).__name__)
     return Profile(_opwatch.Profile.open(names, _check("open", options, "open"), progress), names)
 
 

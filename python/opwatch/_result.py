@@ -19,14 +19,14 @@ class Row(tuple):
             try:
                 return tuple.__getitem__(self, self._places[key])
             except KeyError:
-                raise KeyError("there is no column %r; there are: %s" % (key, ", ".join(self._fields))) from None
+                raise KeyError("there is no column %r; the columns are: %s" % (key, ", ".join(self._fields))) from None
         return tuple.__getitem__(self, key)
 
     def __getattr__(self, name):
         try:
             return tuple.__getitem__(self, self._places[name])
         except KeyError:
-            raise AttributeError("there is no column %r; there are: %s" % (name, ", ".join(self._fields))) from None
+            raise AttributeError("there is no column %r; the columns are: %s" % (name, ", ".join(self._fields))) from None
 
     def __dir__(self):
         return list(super().__dir__()) + list(self._fields)
@@ -212,11 +212,11 @@ class Result:
         try:
             index = key.__index__()
         except AttributeError:
-            raise TypeError("rows have numbers, columns have names: not %s" % type(key).__name__) from None
+            raise TypeError("a row is named by an int and a column by a str, not by %s" % type(key).__name__) from None
         if index < 0:
             index += len(self)
         if not 0 <= index < len(self):
-            raise IndexError("there is no row %d: there are %d" % (key, len(self)))
+            raise IndexError("there is no row %d: the result has %d rows" % (key, len(self)))
         return self._row_at(index)
 
     def _row_at(self, index):
@@ -238,7 +238,7 @@ class Result:
         try:
             return self.columns.index(name)
         except ValueError:
-            raise KeyError("there is no column %r; there are: %s" % (name, ", ".join(self.columns))) from None
+            raise KeyError("there is no column %r; the columns are: %s" % (name, ", ".join(self.columns))) from None
 
     def _columns(self):
         return [self._values(i) for i in range(len(self.columns))]

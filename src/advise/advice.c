@@ -9,17 +9,18 @@
 #include <math.h>
 #include <stdarg.h>
 
-#define TRUSTED_ERROR 0.03 /* a replay with a larger error gives no high confidence */
+#define TRUSTED_ERROR 0.03 /* a replay with a larger error never gives high confidence */
 
-#define SHARE_ERROR                                                                                \
-	0.1 /* of a saving without a replay: where a share begins and ends is a matter of microseconds */
-#define ONLY_FIRST 10	  /* the second of two steps has less than this part of a cost */
-#define STEPS_OF_MEAN 2.0 /* at the ends of a recording: they may be of the mean or not */
+/* error of a saving without a replay, as a part of it: the ends of a share are known to
+ * microseconds only */
+#define SHARE_ERROR 0.1
+/* a cost belongs to the first of two steps if the second has less than a tenth of it */
+#define ONLY_FIRST 10
+/* number of steps at the ends of a recording that may or may not count in the mean */
+#define STEPS_OF_MEAN 2.0
 
 const char *const severity_names[] = { "info", "low", "medium", "high" };
 const char *const confidence_names[] = { "low", "medium", "high" };
-
-/* ---- texts ---- */
 
 struct str advice_text(struct advice *a, const char *format, ...)
 {
@@ -49,9 +50,8 @@ const char *time_text(char to[TIME_TEXT], int64_t ns)
 	return to;
 }
 
-/* ---- rows ---- */
-
-/* Rules speak of steps. Where nothing says where steps begin the whole recording was judged, and the sentences say so. */
+/* The texts of rules speak of steps. In a recording without known steps the whole recording was judged,
+ * and this function changes the texts accordingly. */
 static struct str say_recording(struct advice *a, struct str text)
 {
 	static const struct {
@@ -145,7 +145,8 @@ static bool is_warm_up(const struct advice *a)
 	       (double)a->share_ns[CLASS_INITIALISATION] >= a->settings.high * (double)a->step_ns;
 }
 
-/* Of two steps: what only the first one has is warm-up, although nothing says which of the two is the usual one. */
+/* With two steps, a cost that only the first one has is warm-up, although nothing shows which of the two
+ * is the usual one. */
 static bool is_only_in_first(const struct advice *a, const struct cost *cost)
 {
 	const struct graph *g = &a->s.g;
@@ -200,7 +201,8 @@ static bool has_texts(const struct report *r)
 	return r->what.ptr && r->where.ptr && r->advice.ptr && r->falsified_by.ptr;
 }
 
-/* A step of TensorFlow's executor ends with all of its work: its shares are as long as they look. */
+/* A step of TensorFlow's executor ends with all of its work, so the shares of its phases are
+ * exact. */
 static bool has_executors_only(const struct model *m)
 {
 	for (uint32_t i = 1; i < m->track.count; i++)
@@ -214,15 +216,16 @@ static int64_t share_most(const struct advice *a, int64_t part_ns)
 	int64_t step_ns = a->ahead_ns ? a->ahead_ns : a->step_ns;
 	int64_t rest_ns = MAX(step_ns - part_ns, 0);
 
-	/* Without steps it is the one measured time; it cannot be more. */
+	/* Without steps the share is the one measured time, so the saving cannot be larger. */
 	if (has_executors_only(a->m) || !a->steady.known)
 		return part_ns;
 
-	/* never all of the rest: the other phases need time as well */
+	/* the saving never is the whole rest of the step, because the other phases need time as
+	 * well */
 	return part_ns + MIN(llround((double)part_ns * SHARE_ERROR), rest_ns / 2);
 }
 
-#define SAME 0.02 /* two times that differ by less are shown as one */
+#define SAME 0.02 /* two times that differ by less than this part are shown as one time */
 
 static struct verdict_subject subject_of(const struct advice *a, enum phase_class class,
 					 int64_t named_ns)
@@ -233,12 +236,12 @@ static struct verdict_subject subject_of(const struct advice *a, enum phase_clas
 		.class = class,
 		.whole = class < CLASS_COUNT &&
 			 (double)llabs(named_ns - all_ns) <= SAME * (double)all_ns,
-		/* findings about host code and launches leave a part of their class out */
+		/* findings about host code and launches leave out a part of their phase class */
 		.hidden = class < CLASS_LAUNCH && named_ns > all_ns
 	};
 }
 
-/* Of the mean step, without a replay. */
+/* Reports a saving of the mean step, without a replay. */
 static ow_status report_by_mean(struct advice *a, int64_t part_ns, const struct report *report,
 				struct str evidence)
 {
@@ -280,9 +283,10 @@ ow_status advice_report_part(struct advice *a, const struct cost *cost, int64_t 
 	return add_row(a, &row);
 }
 
-#define IN_TURNS 6 /* costs that only one of up to this many steps has are reported, too */
+#define IN_TURNS 6 /* a cost that only one of up to this many steps has is reported, too */
 
-/* Workers that load a batch each end together: steps wait in turns of as many as there are workers. */
+/* Data loader workers that load one batch each finish together, so only one step in as many as
+ * there are workers waits. */
 static bool is_in_turns(const struct advice *a, const struct cost *cost,
 			const struct saving *saving)
 {
@@ -340,7 +344,7 @@ static ow_status report_cost(struct advice *a, const struct cost *cost, const st
 				 report->names_share ? a->share_ns[report->class]
 						     : cost_per_step(a, cost, NULL));
 	row.severity = severity_of(a, row.high_ns);
-	if (all.mean_ns > row.high_ns) /* the host ran ahead in half of the steps */
+	if (all.mean_ns > row.high_ns) /* the host ran ahead of the device in half of the steps */
 		row.high_ns = MIN(all.mean_ns, row.high_ns + row.high_ns / 2);
 	row.high_ns = MIN(span_add(row.high_ns, all.off_ns), a->step_ns);
 	if (is_warm_up(a) || is_bound || report->maybe_once || is_only_in_first(a, cost))
@@ -438,7 +442,8 @@ bool share_is_large(const struct advice *a, enum phase_class class)
 	       (double)a->share_ns[class] >= a->settings.remark * (double)a->step_ns;
 }
 
-/* Whether steps have it in turns: the median step has little of what the mean step has. */
+/* Returns whether only some steps, in turns, have the cost: the median step has little of the
+ * cost of the mean step. */
 static bool is_share_in_turns(const struct advice *a, enum phase_class class)
 {
 	return (double)a->mean_ns[class] >= a->settings.medium * (double)a->step_ns &&
@@ -475,8 +480,6 @@ ow_status advice_report_share(struct advice *a, enum phase_class class, const st
 	return add_row(a, &row);
 }
 
-/* ---- ranking, and all of them together ---- */
-
 static int rank_of(const struct advice_row *row)
 {
 	return row->checked && row->is_bound			  ? 2
@@ -487,7 +490,8 @@ static int rank_of(const struct advice_row *row)
 								  : 4;
 }
 
-/* Findings by saving: those of the median step, which add up, then those of the mean step, then remarks. */
+/* Orders findings by saving: first findings of the median step, which add up, then findings of the mean
+ * step, then remarks. */
 static int by_saving(const void *x, const void *y)
 {
 	const struct advice_row *a = x, *b = y;
@@ -538,13 +542,14 @@ static ow_status add_up_replays(struct advice *a)
 	return status;
 }
 
-/* Shares of a partition do not overlap: they add up as they are. Findings about the same share have it once. */
+/* Shares of phases do not overlap, so they add up. Several findings about the same share count once. */
 static void add_up_shares(struct advice *a)
 {
 	int64_t left[CLASS_COUNT + 1];
 
 	memcpy(left, a->share_ns, sizeof(a->share_ns));
-	/* See host_code and launch_bound: what a host does while its device waits. */
+	/* The rules host_code and launch_bound both report what a host does while its device
+	 * waits. */
 	left[CLASS_HOST] =
 		span_add(span_add(left[CLASS_HOST], left[CLASS_IDLE]), left[CLASS_LAUNCH]);
 	left[CLASS_COUNT] = a->step_ns;
@@ -561,9 +566,8 @@ static void add_up_shares(struct advice *a)
 	}
 }
 
-/* ---- the recording ---- */
-
-/* These files do not say who wrote them; only TensorFlow does. */
+/* The files themselves do not name their producer; only TensorFlow writes files of these
+ * formats. */
 static bool is_tensorflow(const struct model *m, uint32_t source)
 {
 	struct str format = model_str(m, m->source.format[source]);
@@ -587,7 +591,8 @@ static enum framework find_framework(const struct model *m)
 	return FRAMEWORK_UNKNOWN;
 }
 
-/* The median over steady steps of each class's share, the mean and the least. Several devices of a step: their mean. */
+/* Computes the median, mean and smallest share of each phase class over the steady steps. If a step has
+ * several devices, their mean counts. */
 static ow_status measure_shares(struct advice *a)
 {
 	const struct phases *p = &a->s.g.phases;
@@ -616,7 +621,7 @@ static ow_status measure_shares(struct advice *a)
 	return OW_OK;
 }
 
-/* Steps of different jobs have nothing in common: they are not compared, and no replay is of both. */
+/* Steps of different jobs are not compared, and no replay covers several jobs. */
 static bool has_several_jobs(const struct advice *a)
 {
 	const struct phases *p = &a->s.g.phases;
@@ -669,7 +674,8 @@ static bool is_wanted(const struct rule *rule, const struct ow_list *names)
 	return !names;
 }
 
-/* tfprof's rules say less than a replay: they run where nothing else was found, or by name. */
+/* The rules of tfprof say less than a replay. They run only if no other rule found something, or
+ * if the caller names them. */
 static ow_status run_tfprof(struct advice *a, const struct rule *rule, bool named,
 			    struct findings *found)
 {
@@ -680,7 +686,8 @@ static ow_status run_tfprof(struct advice *a, const struct rule *rule, bool name
 	for (size_t i = first; i < found->count; i++) {
 		const struct finding *f = &found->items[i];
 
-		if (!f->what.len && !named) /* tfprof prints an empty line */
+		/* tfprof prints an empty line for a finding without text */
+		if (!f->what.len && !named)
 			continue;
 		OW_TRY(add_row(a, &(struct advice_row){ .checked = true,
 							.severity = SEVERITY_INFO,
@@ -703,7 +710,7 @@ static bool has_findings(const struct advice *a)
 	return advice_replays(a);
 }
 
-/* Whether only tfprof's rules are asked for: they need no replay. */
+/* Returns whether the caller names only rules of tfprof, which need no replay. */
 static bool only_tfprof(const struct ow_list *names)
 {
 	for (size_t i = 0; i < rule_count; i++)
@@ -735,7 +742,7 @@ ow_status advice_make(struct model *m, const struct ow_list *names, struct arena
 			continue;
 		if (a->several_jobs && rules[i] != &rule_data_quality)
 			status = advice_not_checked(
-				a, "these are different jobs: give the files of one");
+				a, "the files belong to different jobs: give the files of one job");
 		else
 			status = rules[i]->advise(a, err);
 	}

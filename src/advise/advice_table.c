@@ -6,8 +6,9 @@
 
 #include <ctype.h>
 
-#define HEALTHY_LEAST 0.5  /* of the step */
-#define WORTH_NAMING 0.001 /* of the step: a smaller lower end is not printed */
+/* least part of the step that must be known to call a recording healthy */
+#define HEALTHY_LEAST 0.5
+#define WORTH_NAMING 0.001 /* a lower end of a saving below this part of the step is not printed */
 
 enum {
 	COLUMN_RULE,
@@ -80,8 +81,6 @@ static void add_row(struct table *t, const struct advice_row *r)
 	table_set_known_text(t, row, COLUMN_EVIDENCE, r->evidence);
 }
 
-/* ---- beside the rows ---- */
-
 static void add_steps(const struct advice *a, struct table *t, struct buf *text)
 {
 	const struct phases *p = &a->s.g.phases;
@@ -131,8 +130,10 @@ static void add_settings(const struct advice *a, struct table *t)
 	table_add_extra(t, "medium_from", "%g", a->settings.medium);
 }
 
-/* Most of the step computes or is known as a cost of the beginning: that no rule found something means that all is well. */
-/* Work is launched, and nothing of the device is in the files: what it does is not known to be well. */
+/* Returns whether most of the step is compute or known start-up cost, so that no finding means that all is
+ * well. */
+/* Returns whether work is launched but the files contain no device events, so that the state of
+ * the device is unknown. */
 static bool is_unseen(const struct graph *g)
 {
 	for (uint32_t i = 0; i < g->node_count && !g->has_device; i++)
@@ -159,7 +160,7 @@ ow_status advice_table(struct advice *a, struct table *out, struct ow_error *err
 	table_add_extra(out, "schema_version", "1");
 	add_number(out, "step_ns", a->has_steps, a->step_ns);
 	table_add_extra(out, "healthy", a->has_steps ? (is_healthy(a) ? "true" : "false") : "null");
-	/* Without, step_ns is the whole recording. */
+	/* Without steps, step_ns is the duration of the whole recording. */
 	table_add_extra(out, "steps_known", a->has_steps && a->steady.known ? "true" : "false");
 	buf_init(&text, a->m->mem);
 	add_steps(a, out, &text);
@@ -180,9 +181,8 @@ ow_status advice_table(struct advice *a, struct table *out, struct ow_error *err
 	return out->status == OW_OK ? OW_OK : error_no_memory(err);
 }
 
-/* ---- for the verdict ---- */
-
-/* A row that is worth a change: a checked row of medium or high that is not a rule of tfprof. */
+/* Returns whether a row recommends a change: checked, of medium or high severity, and not from a
+ * rule of tfprof. */
 static bool is_finding(const struct advice_row *row)
 {
 	return row->checked && row->severity >= SEVERITY_MEDIUM && !row->rule->check;

@@ -5,10 +5,11 @@
  */
 #include "advise/advice.h"
 
-#define AHEAD_PART                                                                                 \
-	1.5 /* a device works this many times as long per step as the median step takes */
+/* the host runs ahead if a device works this many times as long per step as the median step
+ * takes */
+#define AHEAD_PART 1.5
 
-/* Device work begins or ends. */
+/* The begin or end of a piece of device work. */
 struct boundary {
 	int64_t t;
 	uint8_t class;
@@ -22,7 +23,7 @@ static int by_time(const void *a, const void *b)
 	return (x->t > y->t) - (x->t < y->t);
 }
 
-/* What hides what: compute comes first, copies last. */
+/* Order in which concurrent classes of work hide each other: compute comes first, copies last. */
 static const enum phase_class hiding[] = { CLASS_COMPUTE, CLASS_COMMUNICATION, CLASS_HOST_TO_DEVICE,
 					   CLASS_DEVICE_TO_HOST };
 
@@ -45,7 +46,8 @@ static bool is_of_source(const struct graph *g, uint32_t l, source_id source)
 	return g->lanes[l].device && g->lanes[l].source.v == source.v;
 }
 
-/* Adds the time in which each class is what the device is seen to do, and returns when its work ends; INT64_MIN without any. */
+/* Adds up the time in which each class is the visible work of the device. Returns the end of its work;
+ * INT64_MIN if it has none. */
 static ow_status sweep(struct advice *a, source_id source, int64_t *sums, int64_t *end_ns)
 {
 	const struct graph *g = &a->s.g;
@@ -80,7 +82,7 @@ static ow_status sweep(struct advice *a, source_id source, int64_t *sums, int64_
 	return OW_OK;
 }
 
-/* How long a device works per step; nothing is known where work has launches. */
+/* Returns how long the busiest device works per step; unknown if the work has launches. */
 static int64_t busiest(const struct advice *a)
 {
 	const struct graph *g = &a->s.g;
@@ -117,7 +119,7 @@ ow_status ahead_measure(struct advice *a)
 		for (uint32_t i = 0; i < g->step_count; i++)
 			if (g->steps[i].used && g->steps[i].source.v == s)
 				from = MIN(from, g->steps[i].begin_ns);
-		/* The work of the last step is there, although the step itself may not be used. */
+		/* The work of the last step counts, although the step itself may not be used. */
 		for (uint32_t i = 0; i < g->step_count; i++)
 			if (g->steps[i].source.v == s && g->steps[i].begin_ns >= from) {
 				to = MAX(to, g->steps[i].marker_end_ns);
@@ -131,7 +133,7 @@ ow_status ahead_measure(struct advice *a)
 	}
 	if (!steps)
 		return OW_OK;
-	/* What the host does meanwhile is hidden. */
+	/* The device hides everything that the host does in this time. */
 	memset(a->share_ns, 0, sizeof(a->share_ns));
 	memset(a->mean_ns, 0, sizeof(a->mean_ns));
 	for (size_t i = 0; i < ARRAY_COUNT(hiding); i++)

@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-/* ---- names ---- */
-
 static bool name_has_word(struct str name, const char *const *words)
 {
 	bool found = false;
@@ -36,7 +34,7 @@ bool op_has_word(struct advice *a, op_id op, const char *const *words)
 		a->words = words;
 		a->has_word = ARENA_ARRAY(&a->scratch, uint8_t, a->m->op.count);
 	}
-	if (!a->has_word) /* without memory it only takes longer */
+	if (!a->has_word) /* without memory for the cache the search only takes longer */
 		return name_has_word(name, words);
 	known = &a->has_word[op.v];
 	if (*known == NOT_ASKED)
@@ -44,7 +42,7 @@ bool op_has_word(struct advice *a, op_id op, const char *const *words)
 	return *known == YES;
 }
 
-/* Operators that make room for values and compute none: moving them to a device changes nothing. */
+/* Operators that allocate values and compute nothing: moving them to a device saves no time. */
 static bool only_allocates(struct str name)
 {
 	return str_starts(name, STR("aten::empty")) || str_starts(name, STR("aten::new_empty")) ||
@@ -100,8 +98,6 @@ bool gap_is_long(const struct graph *g, const struct lane *lane, uint32_t node, 
 	return sum >= least;
 }
 
-/* ---- costs ---- */
-
 ow_status cost_add(struct advice *a, struct cost *cost, uint32_t node)
 {
 	uint32_t *nodes =
@@ -121,7 +117,7 @@ bool node_is_steady(const struct advice *a, uint32_t node)
 	return g->step[node] && g->steps[g->step[node] - 1].steady;
 }
 
-/* The median over steady steps, as that of the step itself; the mean of what most steps do not have. */
+/* Returns the median over the steady steps; if most steps lack the cost, the mean. */
 int64_t cost_per_step(struct advice *a, const struct cost *cost, double *count)
 {
 	const struct graph *g = &a->s.g;
@@ -151,7 +147,7 @@ int64_t cost_per_step(struct advice *a, const struct cost *cost, double *count)
 			counts[steady++] = counts[i];
 		}
 	median = median_of(times, steady);
-	if (steady != a->steps || median <= 0) { /* not all of them were replayed */
+	if (steady != a->steps || median <= 0) { /* not all steady steps were replayed */
 		if (count)
 			*count = (double)n / a->steps;
 		return sum / a->steps;
@@ -160,8 +156,6 @@ int64_t cost_per_step(struct advice *a, const struct cost *cost, double *count)
 		*count = (double)median_of(counts, steady);
 	return median;
 }
-
-/* ---- what is inside of events ---- */
 
 /* Per string whether it is the name of a Python function with one of the words; each name is searched once. *out is NULL without functions. */
 static ow_status find_functions(struct advice *a, const char *const *words, uint8_t **out)
@@ -236,7 +230,8 @@ int64_t device_next(const struct graph *g, source_id source, int64_t t)
 	return next;
 }
 
-/* Until when a device of the source works that does so at t; t when none does. */
+/* Returns until when the device of the source that works at t is busy; t if no device works
+ * then. */
 static int64_t device_busy_until(const struct graph *g, source_id source, int64_t t)
 {
 	int64_t until = t;
@@ -253,7 +248,7 @@ static int64_t device_busy_until(const struct graph *g, source_id source, int64_
 	return until;
 }
 
-/* Time of [from, to) in which no device of the source works. */
+/* Returns the time within [from, to) in which no device of the source works. */
 static int64_t device_idle(const struct graph *g, source_id source, int64_t from, int64_t to)
 {
 	int64_t idle = 0;
@@ -282,11 +277,9 @@ int64_t cost_idle_per_step(const struct advice *a, const struct cost *cost)
 	return a->steps ? sum / a->steps : 0;
 }
 
-/* ---- scenarios ---- */
+#define PREPARES_NS 100000 /* host code that is longer than this does not only prepare a launch */
 
-#define PREPARES_NS 100000 /* longer host code has another purpose than to prepare a launch */
-
-/* The operator that prepares a launch is gone with it. */
+/* Removes the operator that prepares a removed launch. */
 static void drop_operator(const struct advice *a, struct scenario *scenario, uint32_t call)
 {
 	const struct graph *g = &a->s.g;
@@ -304,7 +297,8 @@ static void drop_operator(const struct advice *a, struct scenario *scenario, uin
 
 #define TINY_NS 5000
 
-/* A kernel that takes no longer than the device needs to start it, after another one: a compiled step has them as one. */
+/* Returns whether a kernel runs no longer than the device needs to start it and follows another kernel; a
+ * compiled step would run both as one. */
 static bool is_tiny(const struct graph *g, uint32_t node)
 {
 	return g->kind[node] == NODE_KERNEL && g->weight_ns[node] <= TINY_NS &&
@@ -340,7 +334,7 @@ static void change_node(const struct advice *a, struct scenario *scenario, const
 			scenario_scale(g, scenario, node, factor);
 		}
 		break;
-	case EFFECT_SCALE: /* apply_cost */
+	case EFFECT_SCALE: /* apply_cost handles this effect */
 		break;
 	case EFFECT_FUSE:
 		scenario_scale(g, scenario, node, factor);
@@ -387,7 +381,7 @@ static double mean_step(const struct replay *r)
 	return count ? sum / count : 0;
 }
 
-/* Steady steps that a change makes shorter by more than a hundredth. */
+/* Counts the steady steps that a change makes shorter by more than 1 %. */
 static uint32_t count_shorter(const struct replay *base, const struct replay *r)
 {
 	uint32_t count = 0;
@@ -398,11 +392,13 @@ static uint32_t count_shorter(const struct replay *base, const struct replay *r)
 	return count;
 }
 
-#define CERTAIN 2	 /* standard errors */
-#define MODEL_ERROR 0.02 /* of a saving: latencies and gaps of kernels are typical ones */
-#define ERROR_MOST 0.1	 /* of a saving, by the error of the replay */
+#define CERTAIN 2 /* number of standard errors in the interval of a saving */
+/* error of a saving, as a part of it: the replay uses typical latencies and gaps of kernels */
+#define MODEL_ERROR 0.02
+/* largest error of a saving, as a part of it, that the error of the replay may add */
+#define ERROR_MOST 0.1
 
-/* The part of a saving by which a replay may be off. */
+/* Returns the error of a saving, as a part of it, that comes from the replay. */
 double replay_margin(const struct advice *a)
 {
 	return MODEL_ERROR + fmin(fmax(a->s.replay_error, 0), ERROR_MOST);
@@ -429,14 +425,16 @@ ow_status cost_replay(struct advice *a, const struct cost *cost, double factor, 
 		out->mean_ns = MAX(llround(mean_step(&a->s.base) - mean_step(&r)), 0);
 		out->steps = count_shorter(&a->s.base, &r);
 		out->off_ns = llround(CERTAIN * off + replay_margin(a) * (double)out->median_ns);
-		/* never more than half of the saving, or of what would be left of the step */
+		/* the error is at most half of the saving, and at most half of the remaining
+		 * step */
 		out->off_ns = MIN(out->off_ns, MIN(out->median_ns, r.median_ns) / 2);
 	}
 	arena_release(&scratch);
 	return status;
 }
 
-/* The cost in the cheapest steady step, or two in a row, as a part of the middle one; 1 with a single step. */
+/* Returns the cost in the cheapest steady step (or in the cheapest two in a row) divided by the cost in
+ * the middle one; 1 with a single step. */
 ow_status cost_best_factor(struct advice *a, const struct cost *cost, double *factor)
 {
 	const struct graph *g = &a->s.g;

@@ -8,14 +8,14 @@
 
 #define EVIDENCE_MOST 5
 
-/* A stretch of a track; event 0 and an empty name where no event covers it. */
+/* A piece of time on a track. If no event covers it, event is 0 and the name is empty. */
 struct stretch {
 	uint32_t event;
 	int64_t ts_ns, dur_ns;
 	track_id track;
 	source_id source;
 	struct str name, line;
-	uint32_t step; /* 0: in none */
+	uint32_t step; /* number of the step; 0: outside of all steps */
 };
 
 static void add_stretch(const struct advice *a, struct buf *to, const struct stretch *s, bool first)
@@ -57,7 +57,8 @@ static ow_status finish(struct advice *a, struct buf *text, struct str *out)
 	return out->ptr ? OW_OK : error_no_memory(a->err);
 }
 
-/* The longest few of many, longest first: where a new one goes, or EVIDENCE_MOST. */
+/* Returns the position of a new item in the list of the longest ones, longest first;
+ * EVIDENCE_MOST if it is too short. */
 static uint32_t place_of(uint32_t *top, int64_t *longest, uint32_t *count, uint32_t id, int64_t dur)
 {
 	uint32_t k = *count;
@@ -103,7 +104,7 @@ ow_status evidence_of_cost(struct advice *a, const struct cost *cost, struct str
 	return finish(a, &text, out);
 }
 
-/* What no event covers, such as code that was not recorded: the steps themselves. */
+/* For time that no event covers, such as code that was not recorded: lists the steps themselves. */
 static void add_windows(struct advice *a, struct buf *to)
 {
 	for (uint32_t i = 0; i < MIN(a->steady.used_count, EVIDENCE_MOST); i++) {
@@ -118,7 +119,7 @@ static void add_windows(struct advice *a, struct buf *to)
 	}
 }
 
-/* Where the judged steps begin and end. */
+/* Finds the begin of the first and the end of the last judged step. */
 static void find_span(const struct advice *a, int64_t *from_ns, int64_t *to_ns)
 {
 	*from_ns = INT64_MAX;

@@ -12,11 +12,11 @@ enum severity { SEVERITY_INFO, SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH };
 
 struct finding {
 	enum severity severity;
-	struct str what;   /* one line, or several (tfprof's report text, exactly) */
-	struct str where;  /* op, scope, source line, device; may be empty */
-	struct str advice; /* what to try */
+	struct str what;   /* one line, or the exact lines of tfprof's report */
+	struct str where;  /* op, scope, source line or device; may be empty */
+	struct str advice; /* text of the change to try */
 	int64_t gain_ns;   /* estimated saving per step, 0 when unknown */
-	double confidence; /* 0…1 */
+	double confidence; /* confidence from 0 to 1 */
 };
 
 struct findings {
@@ -24,28 +24,29 @@ struct findings {
 	struct finding *items;
 	size_t count, cap;
 	struct str not_checked; /* why the rule could not run, or empty */
-	struct str *messages;	/* lines that tfprof prints on stderr */
+	struct str *messages;	/* lines that tfprof prints on standard error */
 	size_t message_count, message_cap;
 };
 
 struct advice;
 
 struct rule {
-	const char *name;    /* rules.def */
-	const char *summary; /* one line */
-	const char *checker; /* name of the tfprof checker it is, or NULL */
-	const char *doc;     /* page under docs/rules */
+	const char *name;    /* name of the rule in rules.def */
+	const char *summary; /* description of the rule in one line */
+	const char *checker; /* name of the tfprof checker that the rule reproduces, or NULL */
+	const char *doc;     /* name of the rule's page in docs/rules */
 	/* Rules of tfprof: report findings with their texts; NULL for other rules. */
 	ow_status (*check)(struct model *m, struct findings *out, struct ow_error *err);
-	/* Of all others: adds findings with their savings (advice.h). */
+	/* For all other rules: adds findings with their savings (advice.h). */
 	ow_status (*advise)(struct advice *a, struct ow_error *err);
 };
 
-/* Texts are copied. OW_OK or OW_E_NO_MEMORY. */
+/* Adds a finding; its texts are copied. Returns OW_OK or OW_E_NO_MEMORY. */
 ow_status finding_add(struct findings *out, const struct finding *finding);
 ow_status finding_message(struct findings *out, struct str line);
 
-/* What tfprof takes for an accelerator: a canonical (lower-case) device with gpu or sycl in it. */
+/* Returns whether tfprof treats the device as an accelerator: its canonical (lower-case) name
+ * contains gpu or sycl. */
 bool rule_is_accelerator(struct str device);
 
 #define RULE(name) extern const struct rule rule_##name;

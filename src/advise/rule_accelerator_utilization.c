@@ -25,7 +25,8 @@ struct usages {
 	size_t count, cap;
 };
 
-/* Devices are few: a handful per machine. NULL when there is no memory. */
+/* Finds or adds the usage of a device by linear search: a machine has few devices. NULL without
+ * memory. */
 static struct usage *usage_of(struct usages *all, str_id device)
 {
 	for (size_t i = all->count; i-- > 0;)
@@ -46,7 +47,8 @@ static struct usage *usage_of(struct usages *all, str_id device)
 	return &all->items[all->count++];
 }
 
-/* op_step is sorted by step number within an op: the last row is the latest step. */
+/* The rows of op_step are sorted by step number within an op, so the last row is the latest
+ * step. */
 static void add_op(const struct model *m, uint32_t op, struct usage *usage)
 {
 	uint32_t row = m->op.step_first[op] + m->op.step_count[op] - 1;
@@ -60,7 +62,7 @@ static void add_op(const struct model *m, uint32_t op, struct usage *usage)
 
 static ow_status collect(const struct model *m, struct usages *all)
 {
-	str_id known = { 0 }; /* the last device that is an accelerator */
+	str_id known = { 0 }; /* the last device that was found to be an accelerator */
 
 	for (uint32_t op = 1; op < m->op.count; op++) {
 		str_id device = m->op.device[op];
@@ -141,7 +143,7 @@ static ow_status report_lane(const struct model *m, const struct phase_group *g,
 	return finding_add(out, &finding);
 }
 
-/* From the events of a trace. */
+/* Reports the utilization of devices from the events of a trace. */
 static ow_status report_lanes(struct model *m, struct findings *out, size_t *reported,
 			      struct ow_error *err)
 {

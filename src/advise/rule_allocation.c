@@ -40,11 +40,10 @@ static struct str what_to_try(const struct advice *a, bool again)
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
 	struct report report = {
-		.falsified_by =
-			STR("count the calls after the change: if they are gone and the step takes "
-			    "as long, they were hidden"),
+		.falsified_by = STR("count the calls after the change: if they are gone and the "
+				    "step is not shorter, other work hid their cost"),
 		.most = CONFIDENCE_HIGH,
-		/* frameworks take memory once, and keep it */
+		/* frameworks allocate memory once and keep it */
 		.maybe_once = a->steady.used_count < 2 && a->framework != FRAMEWORK_UNKNOWN,
 		.class = CLASS_ALLOCATION
 	};

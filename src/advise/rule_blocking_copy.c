@@ -15,8 +15,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 				  : STR("copy from page-locked memory, asynchronously, and read "
 					"results "
 					"later"),
-		.falsified_by = STR("pin the memory and pass non_blocking=True: if the copy still "
-				    "blocks, something else waits"),
+		.falsified_by = STR("pin the memory and pass non_blocking=True: if the thread "
+				    "still waits, it does not wait for the copy"),
 		.most = CONFIDENCE_HIGH,
 		.class = CLASS_COUNT
 	};

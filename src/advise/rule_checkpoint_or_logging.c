@@ -10,7 +10,7 @@ static const char *const words[] = {
 	"SummaryWriter", "add_scalar", "WriteScalarSummary", "wandb", "tensorboard", "mlflow",
 	"log_metrics", "log_dict", "LogMetrics", "logging", "logger", "Logger",
 	"built-in function print",
-	/* activation checkpointing computes again, and writes nothing */
+	/* activation checkpointing only recomputes values and writes nothing */
 	"-CheckpointFunction", "-CheckpointWrapper", "-checkpoint_wrapper", "-utils/checkpoint",
 	"-utils.checkpoint", "-activation_checkpoint", "-checkpoint_sequential", NULL
 };
@@ -20,8 +20,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	struct report report = {
 		.advice = STR("write them in another thread, less often, or asynchronously "
 			      "(torch.distributed.checkpoint.async_save, orbax)"),
-		.falsified_by = STR(
-			"switch it off for a run: if the mean step takes as long, it was hidden"),
+		.falsified_by = STR("switch it off for one run: if the mean step is not shorter, "
+				    "other work hid its cost"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_COUNT
 	};

@@ -7,15 +7,15 @@
 #include "advise/advice.h"
 #include "ranks/ranks.h"
 
-#define LEAST_PART 0.06 /* of a step */
+#define LEAST_PART 0.06 /* smallest wait that is reported, as a part of a step */
 
 struct waits {
 	bool known;
-	char why[320];	 /* when they are not */
-	int64_t mean_ns; /* per steady step and rank */
-	int32_t rank;	 /* that waits least: the others wait for it; -1 = unknown */
-	char line
-		[160]; /* "; " and the line in which it spends more time than its peers, if that is known */
+	char why[320];	 /* reason why the waits are unknown */
+	int64_t mean_ns; /* mean wait per steady step and rank */
+	int32_t rank;	 /* rank that waits least, so the others wait for it; -1 = unknown */
+	/* "; " and the line in which that rank spends more time than its peers, if it is known */
+	char line[160];
 };
 
 static void find_waits(const struct ranks_job *job, struct waits *w)
@@ -65,7 +65,7 @@ static ow_status measure_waits(struct advice *a, struct waits *w)
 	return status;
 }
 
-/* The slow rank's work as that of its peers, by replay. */
+/* Replays the steps with the slow rank's work reduced to that of its peers. */
 static ow_status report_slow_rank(struct advice *a, const struct waits *w, struct report *report)
 {
 	const struct graph *g = &a->s.g;
@@ -94,7 +94,7 @@ static ow_status report_slow_rank(struct advice *a, const struct waits *w, struc
 	return advice_report(a, &cost, report);
 }
 
-/* Without a replay: what the others wait for that rank, as far as it is exposed. */
+/* Without a replay: reports the exposed part of the time that other ranks wait for this rank. */
 static ow_status report_waits(struct advice *a, const struct waits *w, struct report *report)
 {
 	struct cost none = { 0 };
@@ -119,8 +119,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	struct report report = {
 		.advice = STR("give every rank the same work: equal batches and sequence "
 			      "lengths, the same input speed; 'opwatch phases' shows the ranks"),
-		.falsified_by = STR("swap the data of two ranks: if another rank is slow then, "
-				    "it is the data; else the machine"),
+		.falsified_by = STR("swap the data of two ranks: if another rank is slow then, the "
+				    "data is the cause; if not, the machine is"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_COUNT
 	};
@@ -137,7 +137,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	if (a->s.g.joined_count)
 		return advice_replays(a) ? report_slow_rank(a, &w, &report)
 					 : report_waits(a, &w, &report);
-	/* Waits that compute hides cost nothing. */
+	/* Waits that overlap with compute cost nothing. */
 	wait = MIN(w.mean_ns, a->share_ns[CLASS_COMMUNICATION]);
 	if ((double)wait < LEAST_PART * (double)a->step_ns)
 		return OW_OK;

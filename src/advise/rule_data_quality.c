@@ -4,7 +4,7 @@
  */
 #include "advise/advice.h"
 
-#define LITTLE 0.5 /* of the recording in steps */
+#define LITTLE 0.5 /* smallest part of the recording that steps should cover */
 
 static ow_status remark(struct advice *a, struct str what, struct str where, struct str advice)
 {

@@ -19,12 +19,12 @@ struct search {
 	struct model *m;
 	struct findings *out;
 	struct ow_error *err;
-	struct buf text; /* the report, lines joined with newlines */
+	struct buf text; /* text of the report, lines joined with newlines */
 	bool no_code;	 /* no source lines are known */
-	bool outside;	 /* something ran outside of steps */
+	bool outside;	 /* some operations ran outside of steps */
 };
 
-/* tfprof's FormatTime. */
+/* Formats a time exactly as tfprof's FormatTime does. */
 static void add_time(struct buf *text, int64_t us)
 {
 	if (us < 1000)
@@ -35,7 +35,7 @@ static void add_time(struct buf *text, int64_t us)
 		buf_printf(text, "%.2fsec", (double)us / 1000000.0);
 }
 
-/* Own times or totals: `value` is tree_own_shown or tree_total_shown. */
+/* Adds own times or totals; `value` is tree_own_shown or tree_total_shown. */
 static void add_times(struct buf *text, const struct tree *tree, const struct tree_node *node,
 		      int64_t (*value)(const struct tree *, const struct tree_node *, enum metric))
 {
@@ -74,7 +74,7 @@ static void set_options(struct view_options *options, int32_t max_depth, int64_t
 	options->limit = 0;
 }
 
-/* A result, with a tree where the view gives one; or NULL and the status. */
+/* Runs a view and returns its result, with a tree if the view makes one; or NULL and the status. */
 static struct table *run_view(struct search *s, const char *name, int32_t max_depth,
 			      int64_t min_micros, ow_status *status)
 {
@@ -88,7 +88,7 @@ static struct table *run_view(struct search *s, const char *name, int32_t max_de
 	}
 	set_options(&options, max_depth, min_micros);
 	if (samples_only(s->m) || samples_show_code(s->m, &options))
-		options.min_micros = 0; /* functions have no such limit */
+		options.min_micros = 0; /* functions of samples have no lower limit */
 	result = table_new(s->m->mem, name, s->err);
 	if (!result) {
 		*status = OW_E_NO_MEMORY;
@@ -103,7 +103,8 @@ static struct table *run_view(struct search *s, const char *name, int32_t max_de
 	return NULL;
 }
 
-/* Adds the report gathered so far. A report may be empty: tfprof prints an empty line then. */
+/* Adds the report that was gathered so far. An empty report is added, too, because tfprof prints
+ * an empty line for it. */
 static ow_status report(struct search *s, struct str where, struct str advice)
 {
 	struct finding finding = { .severity = SEVERITY_INFO,
@@ -117,9 +118,7 @@ static ow_status report(struct search *s, struct str where, struct str advice)
 	return OW_OK;
 }
 
-/* ---- operation types ---- */
-
-/* Whether some of it belongs to steps and some does not. */
+/* Returns whether some operations belong to steps and some do not. */
 static bool runs_outside_of_steps(const struct model *m)
 {
 	const struct op_step_table *t = &m->op_step;
@@ -132,7 +131,7 @@ static bool runs_outside_of_steps(const struct model *m)
 	return inside && outside;
 }
 
-/* From the view of what a step is spent on. */
+/* Reports the costliest rows of the view `work`. */
 static ow_status report_work(struct search *s, const struct table *work)
 {
 	enum { NAME, TIME, PERCENT, ACCELERATOR, CPU };
@@ -194,15 +193,13 @@ static ow_status check_types(struct search *s)
 		return status;
 	if (s->outside)
 		status = report_work(s, result);
-	else if (result->tree) /* without ops, the view shows functions of samples */
+	else if (result->tree) /* without ops the view shows functions of samples */
 		status = report_types(s, result->tree);
 	table_free(result);
 	return status;
 }
 
-/* ---- scopes ---- */
-
-/* Own times, as the original prints them, although the order is that of the totals. */
+/* Reports own times, as tfprof does, although the order is by total times. */
 static ow_status report_scopes(struct search *s, const struct tree *tree)
 {
 	uint32_t shown = 0;
@@ -213,7 +210,7 @@ static ow_status report_scopes(struct search *s, const struct tree *tree)
 		const struct tree_node *node = &tree->nodes[i];
 
 		if (node->depth != 1 || (s->outside && !node->child_count))
-			continue; /* a single op there says what its type says, of all that ran */
+			continue; /* a scope with a single op repeats what the report by type says */
 		if (!shown++)
 			where = node->name;
 		begin_line(&s->text, &first);
@@ -242,9 +239,8 @@ static ow_status check_scopes(struct search *s)
 	return status;
 }
 
-/* ---- source lines ---- */
-
-/* Nodes are in pre-order: what is deeper than a node and follows it is below it. */
+/* Returns the next sibling: nodes are in pre-order, so all deeper nodes that follow a node are
+ * below it. */
 static uint32_t next_sibling(const struct tree *tree, uint32_t node)
 {
 	uint32_t next = node + 1;
@@ -255,7 +251,7 @@ static uint32_t next_sibling(const struct tree *tree, uint32_t node)
 											     : 0;
 }
 
-/* The recursion ends at CODE_MAX_DEPTH. */
+/* Adds lines recursively; the depth of the tree is at most CODE_MAX_DEPTH. */
 static void add_lines(struct search *s, const struct tree *tree, uint32_t node, uint32_t depth,
 		      bool *first)
 {
@@ -309,7 +305,8 @@ static ow_status check_lines(struct search *s)
 	if (!s->m->has_code)
 		return without_code(s);
 	result = run_view(s, "code", 100, 1, &status);
-	if (!result && status == OW_E_NOT_FOUND) /* traces without a frame, or of gradients only */
+	/* the code traces have no frames, or belong to gradients only */
+	if (!result && status == OW_E_NOT_FOUND)
 		return without_code(s);
 	if (!result)
 		return status;

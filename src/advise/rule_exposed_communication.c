@@ -16,15 +16,16 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 				: STR("overlap communication with compute, send less (16-bit, "
 				      "accumulate "
 				      "gradients), or larger pieces"),
-		.falsified_by = STR("run one rank alone: if it takes as long, communication was "
-				    "hidden"),
+		.falsified_by = STR("run one rank alone: if it is not faster, other work "
+				    "hid the communication"),
 		.most = CONFIDENCE_HIGH,
 		.class = CLASS_COMMUNICATION
 	};
 	const struct graph *g = &a->s.g;
-	/* Ranks that wait for each other are the matter of collective_wait. */
+	/* The rule collective_wait reports ranks that wait for each other. */
 	struct cost cost = { .effect = g->joined_count ? EFFECT_TIME : EFFECT_WAIT };
-	bool ranks = a->m->source.count > 2; /* waits of stages are the rule pipeline_bubble */
+	/* the rule pipeline_bubble reports waits between stages */
+	bool ranks = a->m->source.count > 2;
 	char time[TIME_TEXT];
 
 	(void)err;
@@ -33,7 +34,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	if (!advice_replays(a)) {
 		report.where = STR("communication");
 		report.what =
-			advice_text(a, "%s of a step are communication that compute does not hide",
+			advice_text(a, "%s of a step are communication without concurrent compute",
 				    time_text(time, a->share_ns[CLASS_COMMUNICATION]));
 		return advice_report_share(a, CLASS_COMMUNICATION, &report);
 	}
@@ -42,7 +43,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		    g->kind[i] == NODE_HOST_COMMUNICATION)
 			OW_TRY(cost_add(a, &cost, i));
 	report.where = cost_where(a, &cost);
-	report.what = advice_text(a, "%s of a step are communication that compute does not hide",
+	report.what = advice_text(a, "%s of a step are communication without concurrent compute",
 				  time_text(time, a->share_ns[CLASS_COMMUNICATION]));
 	report.names_share = true;
 	return advice_report(a, &cost, &report);

@@ -5,11 +5,13 @@
 #include "advise/advice.h"
 
 #define SHORTEST_RUN 3
-#define ALIKE 3	       /* times as long, at most */
-#define SHORT_NS 50000 /* longer kernels of a run have to be of about the same length */
-#define MANY_NS                                                                                    \
-	10000 /* of kernels that read many tensors: longer ones are as fast as memory, and do not gain what a launch costs */
-#define ELEMENTWISE_NS 2000000 /* of kernels on one tensor: each reads and writes all of it again */
+#define ALIKE 3	       /* kernels of a run may differ in length by this factor at most */
+#define SHORT_NS 50000 /* kernels longer than this must be of similar length to be fused */
+/* upper limit for kernels that read many tensors: longer kernels are limited by memory, and a
+ * saved launch does not matter */
+#define MANY_NS 10000
+/* upper limit for kernels on one tensor, each of which reads and writes the whole tensor */
+#define ELEMENTWISE_NS 2000000
 
 static const char *const words[] = { "elementwise",	    "Elementwise",
 				     "pointwise",	    "vectorized_",
@@ -28,7 +30,7 @@ static bool is_fusible(struct advice *a, const uint8_t *lists, uint32_t node)
 								       : -1);
 }
 
-/* Per op: 1 = of one tensor, 2 = of many. */
+/* Classifies each op: 1 = kernel on one tensor, 2 = kernel on many tensors. */
 static uint8_t *classify(struct advice *a)
 {
 	uint8_t *lists = ARENA_ARRAY(&a->scratch, uint8_t, a->m->op.count + 1);
@@ -71,8 +73,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 					"foreach=True")
 				  : STR("compile it (XLA), or use operators that are fused "
 					"already"),
-		.falsified_by = STR(
-			"compile this part: if the step takes as long, the kernels were hidden"),
+		.falsified_by = STR("compile this part: if the step is not shorter, other work hid "
+				    "the cost of the kernels"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_COMPUTE
 	};

@@ -5,9 +5,12 @@
  */
 #include "advise/advice.h"
 
-#define OPERATOR_NS 1000000 /* an operator needs no longer to launch a kernel */
-#define LONG_NS 100000	    /* shorter pieces are part of launching, if there is a device */
-#define UNKNOWN_MOST 0.5    /* of a step without a record: what happened there is not known */
+/* a host operator that only launches a kernel takes no longer than this */
+#define OPERATOR_NS 1000000
+/* if there is a device, shorter pieces of host code are part of launching */
+#define LONG_NS 100000
+/* largest part of a step without records for which the rule is checked */
+#define UNKNOWN_MOST 0.5
 #define ALL_OF_IT 0.9
 
 static bool is_host_code(const struct advice *a, const struct lane *lane, uint32_t i)
@@ -16,16 +19,18 @@ static bool is_host_code(const struct advice *a, const struct lane *lane, uint32
 
 	if (g->flags[i] & NODE_IN_INPUT)
 		return false;
-	if (node_is_operator(g, i)) /* one that computes here is the rule op_on_cpu */
+	/* the rule op_on_cpu reports operators that compute on the host */
+	if (node_is_operator(g, i))
 		return g->weight_ns[i] >= OPERATOR_NS && operator_launches(a, i);
 	if (g->kind[i] != NODE_HOST && (g->kind[i] != NODE_GAP || !lane->main))
-		return false; /* in gaps other threads wait */
+		return false; /* during a gap of this thread, other threads wait */
 	if (!lane->main && g->event[i] && g->m->op.flags[g->m->event.op[g->event[i]].v] & OP_WAITS)
-		return false; /* poll, sleep, a condition: so do they */
+		return false; /* threads in poll, sleep or a condition variable wait as well */
 	return !g->has_device || g->weight_ns[i] >= LONG_NS || gap_is_long(g, lane, i, LONG_NS);
 }
 
-/* Whether operators on the host are most of a step: what is not recorded then ran between them. */
+/* Returns whether operators on the host fill most of a step, so that unrecorded code ran between
+ * them. */
 static bool is_of_operators(const struct advice *a)
 {
 	return a->steady.known && a->share_ns[CLASS_COMPUTE] > a->step_ns / 2;
@@ -58,9 +63,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 {
 	struct report report = {
 		.advice = advice_on(a, false),
-		.falsified_by =
-			STR("leave the code out for a run: if the step takes as long, it was "
-			    "hidden"),
+		.falsified_by = STR("leave the code out for one run: if the step is not shorter, "
+				    "other work hid its cost"),
 		.most = CONFIDENCE_HIGH,
 		.class = CLASS_HOST
 	};
@@ -78,14 +82,14 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		return advice_not_checked(a, "no steps with timed work");
 	if ((double)a->share_ns[CLASS_IDLE] > UNKNOWN_MOST * (double)a->step_ns)
 		return advice_not_checked(
-			a, "%.0f %% of the time has nothing recorded: record with Python stacks",
+			a, "nothing was recorded in %.0f %% of the time: record with Python stacks",
 			100.0 * (double)a->share_ns[CLASS_IDLE] / (double)a->step_ns);
 	if (!advice_replays(a) || !g->has_device) {
 		if ((double)a->share_ns[CLASS_HOST] > ALL_OF_IT * (double)a->step_ns)
-			return OW_OK; /* it is the job itself */
+			return OW_OK; /* the host code is the job itself */
 		report.where = STR("host code");
 		if (advice_has_nodes(a) && (g->has_device || is_of_operators(a))) {
-			/* in a step, between recorded events, code runs that was not recorded */
+			/* between the recorded events of a step, unrecorded code runs */
 			most = span_add(a->share_ns[CLASS_HOST], a->share_ns[CLASS_IDLE]);
 			report.what =
 				advice_text(a, "%s of a step are host code, recorded or not, %s",
@@ -98,7 +102,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		return advice_report_share(a, CLASS_HOST, &report);
 	}
 	for (uint32_t l = 0; l < g->lane_count; l++) {
-		int64_t sum = 0; /* threads run side by side: their times are not added up */
+		int64_t sum = 0; /* threads run concurrently, so their times are not added up */
 
 		for (uint32_t i = g->lanes[l].first; i < g->lanes[l].first + g->lanes[l].count; i++)
 			if (is_host_code(a, &g->lanes[l], i)) {
@@ -112,8 +116,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	report.advice = advice_on(a, line.len > 0);
 	report.what =
 		advice_text(a,
-			    "a thread runs host code for %s per step and launches nothing "
-			    "meanwhile%s%.*s",
+			    "a thread runs host code for %s per step and launches no work "
+			    "in that time%s%.*s",
 			    time_text(time, most), line.len ? ", above all " : "", STR_ARG(line));
 	return advice_report(a, &cost, &report);
 }

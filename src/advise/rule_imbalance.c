@@ -7,7 +7,8 @@
 
 #define LEAST_RATIO 1.10
 
-/* The compute of each device, with the factor that makes it that of the mean. */
+/* Selects the compute of each device, with the factor that reduces it to the mean of all
+ * devices. */
 static ow_status select_work(struct advice *a, const int64_t *busy, double mean, struct cost *cost)
 {
 	const struct graph *g = &a->s.g;
@@ -40,8 +41,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	struct report report = {
 		.advice = STR("distribute the work evenly: the same number of samples, tokens or "
 			      "layers for each"),
-		.falsified_by = STR("swap the work of two of them: if the same one stays busy, "
-				    "it is slower, not busier"),
+		.falsified_by = STR("swap the work of two of them: if the same one is still "
+				    "slower, the machine is the cause, not the amount of work"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_COUNT
 	};
@@ -76,7 +77,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	report.where = rank >= 0 ? advice_text(a, "rank %d, %.*s", rank, STR_ARG(device)) : device;
 	report.what = advice_text(a, "one of %u devices computes %.2f times as long as the mean",
 				  lanes, ratio);
-	if (!advice_replays(a) && a->s.g.joined_count) { /* what the others wait for the busiest */
+	/* the time that the other devices wait for the busiest one */
+	if (!advice_replays(a) && a->s.g.joined_count) {
 		int64_t more = (int64_t)((double)busy[most] - (double)sum / lanes);
 
 		report.class = CLASS_COMMUNICATION;

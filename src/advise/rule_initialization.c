@@ -7,9 +7,8 @@
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
 	struct report report = {
-		.advice = STR("make it ready before the loop: create contexts and streams, load "
-			      "libraries, "
-			      "run one warm-up step"),
+		.advice = STR("initialise before the loop: create contexts and streams, load "
+			      "libraries, run one warm-up step"),
 		.falsified_by = STR("record later steps: if the calls are gone, they were warm-up"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_INITIALISATION
@@ -21,7 +20,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	(void)err;
 	if (!a->has_steps)
 		return advice_not_checked(a, "no steps with timed work");
-	/* A single step may be the first one: what happens once in it is warm-up. */
+	/* A single recorded step may be the first one, so one-off work in it is warm-up. */
 	if (a->steady.used_count < 2) {
 		if (a->share_ns[CLASS_INITIALISATION] <= a->step_ns / 100)
 			return OW_OK;

@@ -29,9 +29,8 @@ static struct str what_to_try(struct advice *a, struct str name)
 
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
-	struct report report = { .falsified_by =
-					 STR("repeat one batch from memory: if the step takes "
-					     "as long, input is not what it waits for"),
+	struct report report = { .falsified_by = STR("repeat one batch from memory: if the step is "
+						     "not shorter, it does not wait for input"),
 				 .most = CONFIDENCE_HIGH,
 				 .class = CLASS_INPUT };
 	const struct graph *g = &a->s.g;
@@ -46,7 +45,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 			OW_TRY(cost_add(a, &cost, i));
 	report.where = advice_replays(a) ? cost_where(a, &cost) : share_where(a, CLASS_INPUT);
 	report.advice = what_to_try(a, report.where);
-	cost.in_pairs = str_has(report.where, STR("MultiProcess")); /* workers run ahead */
+	/* loader workers run ahead of the steps */
+	cost.in_pairs = str_has(report.where, STR("MultiProcess"));
 	if (!advice_replays(a)) {
 		report.what = advice_text(a, "%s of a step wait for input",
 					  time_text(time, a->share_ns[CLASS_INPUT]));

@@ -5,11 +5,13 @@
  */
 #include "advise/advice.h"
 
-#define DISPATCH_NS 100000  /* a gap up to this is part of launching … */
-#define OPERATOR_NS 1000000 /* … and a piece of an operator up to this */
-#define LEAST_KERNELS 20    /* per step */
-#define TINY_NS 20000	    /* of the median kernel */
-#define OF_A_GRAPH 3	    /* kernels per launch: more are launched as graphs already */
+/* a gap between host events of at most this length is part of launching */
+#define DISPATCH_NS 100000
+#define OPERATOR_NS 1000000 /* a piece of an operator of at most this length is part of launching */
+#define LEAST_KERNELS 20    /* smallest number of kernels per step for which the rule applies */
+#define TINY_NS 20000	    /* median duration of kernels that count as tiny */
+/* with more kernels than this per launch, the program already launches graphs */
+#define OF_A_GRAPH 3
 
 static bool is_dispatch(const struct graph *g, const struct lane *lane, uint32_t i)
 {
@@ -26,7 +28,7 @@ static bool is_dispatch(const struct graph *g, const struct lane *lane, uint32_t
 
 enum { LAUNCHES = 1, STARVES = 2 };
 
-/* Whether a stream had nothing left to do when the launch of its next work was done. */
+/* Returns whether a stream had no work left when the launch of its next work ended. */
 static bool is_starving(const struct graph *g, const struct lane *lane, uint32_t node)
 {
 	uint32_t call = g->launch[node] - 1;
@@ -35,7 +37,7 @@ static bool is_starving(const struct graph *g, const struct lane *lane, uint32_t
 	       node_end(g, node - 1) <= node_end(g, call) + g->launch_latency_ns;
 }
 
-/* Per host node: it launches work, and the stream waits for it. */
+/* Marks each host node that launches work for which a stream is waiting. */
 static ow_status find_starving(struct advice *a, uint8_t **out)
 {
 	const struct graph *g = &a->s.g;
@@ -58,7 +60,7 @@ static ow_status find_starving(struct advice *a, uint8_t **out)
 	return OW_OK;
 }
 
-/* What a thread does before each launch for which a stream waited. */
+/* Selects the work of a thread before each launch for which a stream waited. */
 static ow_status select_dispatch(struct advice *a, struct cost *cost)
 {
 	const struct graph *g = &a->s.g;
@@ -95,7 +97,8 @@ static ow_status median_kernel(struct advice *a, int64_t *median, double *per_st
 	return OW_OK;
 }
 
-/* Whether most kernels come with others by one call, so that no call per kernel is left to save. */
+/* Returns in *graphs whether most kernels are launched together by one call, so that there is no
+ * call per kernel to save. */
 static ow_status find_graphs(struct advice *a, bool *graphs)
 {
 	const struct graph *g = &a->s.g;
@@ -115,7 +118,7 @@ static ow_status find_graphs(struct advice *a, bool *graphs)
 	return OW_OK;
 }
 
-/* Time of the host per kernel, the device's own left out. */
+/* Returns the host time per kernel, without the time of the device. */
 static int64_t host_per_kernel(const struct advice *a, const struct cost *cost, double kernels)
 {
 	const struct graph *g = &a->s.g;

@@ -10,7 +10,7 @@ static const char *const words[] = { "nchwToNhwc",  "nhwcToNchw",	   "batched_tr
 
 static const char *const plain_copies[] = { "Memcpy DtoD", "CopyDeviceToDevice", NULL };
 
-/* Whether copies that keep the layout take most of the time. */
+/* Returns whether most of the time is spent in copies that keep the layout. */
 static bool is_mostly_plain(struct advice *a, const struct cost *cost)
 {
 	const struct graph *g = &a->s.g;
@@ -37,7 +37,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 					"need not be "
 					"transposed"),
 		.falsified_by =
-			STR("set the layout: if such kernels remain, an operator needs them"),
+			STR("set the layout: if the layout kernels remain, an operator needs them"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_COMPUTE
 	};
@@ -64,8 +64,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		report.advice = STR("let operators write where the values are needed (out=, views, "
 				    "gradient_as_bucket_view) instead of clone(), contiguous(), "
 				    "cat() and copy_()");
-		report.falsified_by = STR("leave one of the copies out: if the step takes as "
-					  "long, they were hidden");
+		report.falsified_by = STR("leave one of the copies out: if the step is not "
+					  "shorter, other work hid their cost");
 	}
 	return advice_report(a, &cost, &report);
 }

@@ -7,15 +7,19 @@
 #include "analyze/memory/heaps.h"
 
 #define LEAST_STEPS 4
-#define LEAST_PART 0.01 /* of the peak, per step */
+#define LEAST_PART 0.01 /* smallest growth per step that is reported, as a part of the peak */
 
 struct growth {
-	int64_t first, last, least; /* in use at the ends of steps; the smallest growth */
+	/* memory in use at the end of the first and the last step, and the smallest growth
+	 * between two steps */
+	int64_t first, last, least;
 	uint32_t steps;
 };
 
-/* In use at the end of each steady step, from the changes of one heap. */
-/* Per steady step when its marker ends on the host, which takes and frees memory; the device may be behind. */
+/* The functions below compute the memory in use at the end of each steady step from the changes
+ * of one heap. */
+/* Returns the end of each steady step's marker on the host, because the host allocates and frees memory;
+ * the device may be behind. */
 static int64_t *host_ends(struct advice *a)
 {
 	const struct graph *g = &a->s.g;
@@ -65,7 +69,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	struct report report = {
 		.advice = STR("something keeps tensors of old steps: lists of losses with their "
 			      "graph (use loss.detach() or .item()), caches, hooks"),
-		.falsified_by = STR("record more steps: if it stops growing, it was warm-up"),
+		.falsified_by = STR(
+			"record more steps: if the memory stops growing, the growth was warm-up"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_COUNT
 	};

@@ -8,7 +8,7 @@
 
 #define NEARLY_FULL 0.90
 
-/* Whether the object of a fact has the number of the device as its id. */
+/* Returns whether the id in a fact's object is the number of the device. */
 static bool is_of_device(const struct model *m, fact_id object, int64_t device)
 {
 	for (uint32_t i = object.v + 1; i < m->fact.count; i++)
@@ -18,7 +18,7 @@ static bool is_of_device(const struct model *m, fact_id object, int64_t device)
 	return false;
 }
 
-/* "GPU 3" is 3; -1 without a number. */
+/* Returns the number in a device name: 3 for "GPU 3"; -1 without a number. */
 static int64_t number_of(struct str device)
 {
 	int64_t number = 0, unit = 1;
@@ -32,7 +32,8 @@ static int64_t number_of(struct str device)
 	return len < device.len ? number : -1;
 }
 
-/* The memory of a device as PyTorch's profiler describes it; 0 when it does not. */
+/* Returns the total memory of a device as described by PyTorch's profiler; 0 if it is not
+ * described. */
 static int64_t described(const struct model *m, struct str device)
 {
 	int64_t number = number_of(device);
@@ -44,7 +45,8 @@ static int64_t described(const struct model *m, struct str device)
 	return 0;
 }
 
-/* The memory that the device can provide: held at the peak plus still available, or else its total. */
+/* Returns the memory that the device can provide: memory held at the peak plus memory still
+ * available, or else its total. */
 static int64_t capacity(const struct model *m, const struct heap *heap)
 {
 	int64_t held = MAX(heap->reserved_peak, heap->peak);
@@ -55,7 +57,8 @@ static int64_t capacity(const struct model *m, const struct heap *heap)
 				: described(m, model_str(m, heap->device));
 }
 
-/* "1.2 GB at train.py:12 forward, 0.8 GB at …": the largest groups by line, else by operation. */
+/* Lists the groups that use the most memory, by line or else by operation: "1.2 GB at
+ * train.py:12 forward, 0.8 GB at …". */
 static struct str largest(struct advice *a, const struct heap_alive *alive)
 {
 	enum heap_grouping by = GROUP_OP;
@@ -83,7 +86,8 @@ static struct str largest(struct advice *a, const struct heap_alive *alive)
 
 static ow_status look(struct advice *a, struct heaps *h, const struct heap_alive *alive)
 {
-	struct report report = { .falsified_by = STR("the peak after the change: 'opwatch memory'"),
+	struct report report = { .falsified_by =
+					 STR("look at the peak after the change: 'opwatch memory'"),
 				 .most = CONFIDENCE_MEDIUM,
 				 .class = CLASS_COUNT };
 
@@ -111,7 +115,8 @@ static ow_status look(struct advice *a, struct heaps *h, const struct heap_alive
 			STR_ARG(report.where));
 		OW_TRY(advice_remark(a, heap->failures ? SEVERITY_HIGH : SEVERITY_MEDIUM, -1, -1,
 				     false, &report, (struct str){ 0 }));
-		break; /* the largest heap; others have the same cause */
+		/* only the largest heap is reported, because the others have the same cause */
+		break;
 	}
 	return OW_OK;
 }

@@ -4,9 +4,9 @@
  */
 #include "advise/advice.h"
 
-#define LONG_NS 100000 /* shorter pieces are bookkeeping */
+#define LONG_NS 100000 /* shorter pieces of host operators are bookkeeping */
 
-/* Operators that wait for other ranks. */
+/* Names of operators that wait for other ranks. */
 static const char *const communication[] = { "record_param_comms",
 					     "c10d::", "nccl:", "gloo:", NULL };
 
@@ -16,9 +16,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		.advice = STR(
 			"put the tensors and this operator on the device, or do it in the input "
 			"pipeline"),
-		.falsified_by =
-			STR("move the operator to the device: if the step takes as long, it was "
-			    "hidden"),
+		.falsified_by = STR("move the operator to the device: if the step is not shorter, "
+				    "other work hid its cost"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_COUNT
 	};
@@ -41,7 +40,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 				  time_text(time, cost_per_step(a, &cost, NULL)));
 	if (advice_replays(a))
 		return advice_report(a, &cost, &report);
-	report.class = CLASS_HOST; /* they are part of its share */
+	report.class = CLASS_HOST; /* the operators are part of the share of host code */
 	return advice_report_part(a, &cost, cost_idle_per_step(a, &cost), &report);
 }
 

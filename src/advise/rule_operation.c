@@ -6,7 +6,7 @@
 #include "advise/rule.h"
 
 struct seen {
-	uint32_t batch_norm, nhwc; /* how many ops */
+	uint32_t batch_norm, nhwc; /* numbers of ops with a faster variant */
 	uint32_t first_batch_norm, first_nhwc;
 	bool fused;
 };
@@ -33,7 +33,7 @@ static void count_slow_variants(const struct model *m, uint32_t op, str_id fused
 		seen->first_nhwc = op;
 }
 
-/* "net/bn/BatchNorm and 3 more"; NULL when there is no memory. */
+/* Formats a place such as "net/bn/BatchNorm and 3 more"; NULL without memory. */
 static char *place(struct findings *out, const struct model *m, uint32_t op, uint32_t count)
 {
 	struct str name = model_str(m, m->op.name[op]);
@@ -54,7 +54,8 @@ static ow_status report(struct findings *out, char *where, struct str what, stru
 						   .confidence = 0.5 });
 }
 
-/* Its advice is about TensorFlow's ops; traces of other producers have names that only look alike. */
+/* Returns whether the model comes from TensorFlow. The advice is about TensorFlow's ops; names
+ * in traces of other producers only look alike. */
 static bool is_tensorflow(const struct model *m)
 {
 	for (uint32_t i = 1; i < m->source.count; i++) {

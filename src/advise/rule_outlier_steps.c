@@ -7,10 +7,10 @@
 #include <math.h>
 
 #define LEAST_STEPS 5
-#define ENOUGH_STEPS 8 /* with fewer a single slow step says little */
+#define ENOUGH_STEPS 8 /* with fewer steps a single slow step means little */
 #define SIGMAS 3.0
-#define LEAST_PART 1.2 /* of the median: less is noise */
-#define MOST_PART 3    /* more than one in this many steps is not an outlier */
+#define LEAST_PART 1.2 /* a step is slow if it takes at least this many times the median */
+#define MOST_PART 3    /* if more than one in this many steps is slow, the steps are not outliers */
 
 static int64_t length(const struct advice *a, uint32_t i)
 {
@@ -19,7 +19,7 @@ static int64_t length(const struct advice *a, uint32_t i)
 	return span_length(w->start_ns, w->end_ns);
 }
 
-/* The robust deviation: 1.4826 times the median distance from the median. */
+/* Computes the robust deviation: 1.4826 times the median distance from the median. */
 static ow_status deviation(struct advice *a, double *out)
 {
 	int64_t *far = ARENA_ARRAY(&a->scratch, int64_t, (size_t)a->steady.used_count + 1);
@@ -37,8 +37,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	struct report report = {
 		.advice = STR("look at these steps in the timeline: garbage collection, "
 			      "checkpoints, slow storage, or another job on the machine"),
-		.falsified_by = STR("record again: if other steps are slow, it is not the "
-				    "step's own work"),
+		.falsified_by = STR("record again: if other steps are slow then, the work of the "
+				    "step is not the cause"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_COUNT
 	};
@@ -53,8 +53,9 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		return advice_not_checked(a, "needs at least %d steady steps, and there are %u",
 					  LEAST_STEPS, a->steady.known ? a->steady.used_count : 0);
 	if (host_runs_ahead(a))
-		return advice_not_checked(a, "the host runs ahead of the device: record with "
-					     "correlation ids to see which work is of which step");
+		return advice_not_checked(
+			a, "the host runs ahead of the device: record with correlation ids to see "
+			   "which work belongs to which step");
 	OW_TRY(deviation(a, &sigma));
 	limit = fmax((double)a->step_ns * LEAST_PART, (double)a->step_ns + SIGMAS * sigma);
 	buf_init(&evidence, a->m->mem);

@@ -5,7 +5,8 @@
  */
 #include "advise/advice.h"
 
-/* How many ranks have messages to another one in steady steps; they are the cost. */
+/* Selects the messages between ranks in steady steps as the cost and returns the number of ranks
+ * that have them. */
 static ow_status select_messages(struct advice *a, struct cost *cost, uint32_t *ranks)
 {
 	const struct graph *g = &a->s.g;
@@ -32,9 +33,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		.advice =
 			STR("more and smaller micro-batches, an interleaved schedule, or stages of "
 			    "equal length"),
-		.falsified_by =
-			STR("double the number of micro-batches: if the waits stay as long, "
-			    "it is the link"),
+		.falsified_by = STR("double the number of micro-batches: if the waits are not "
+				    "shorter, the link between the stages is slow"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_COMMUNICATION
 	};

@@ -5,7 +5,8 @@
 #include "advise/advice.h"
 #include "analyze/views/peaks.h"
 
-#define LEAST_PART 0.10 /* of the step on the critical path's device */
+/* smallest part of the step that these kernels must take on the device of the critical path */
+#define LEAST_PART 0.10
 
 static const char *const words[] = { "sgemm",
 				     "scudnn",
@@ -24,7 +25,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 					"torch.set_float32_matmul_precision('high') for TF32")
 				  : STR("mixed precision: bfloat16 or float16 for products and "
 					"convolutions"),
-		.falsified_by = STR("run a few steps in mixed precision: if they take as long, "
+		.falsified_by = STR("run a few steps in mixed precision: if they are not shorter, "
 				    "these kernels do not limit the step"),
 		.most = CONFIDENCE_LOW,
 		.class = CLASS_COUNT
@@ -45,13 +46,12 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		return OW_OK;
 	report.where = cost_where(a, &cost);
 	peaks_find(a->m, &peaks);
-	report.what =
-		advice_text(a, "products and convolutions in 32 bits take %s per step; %s",
-			    time_text(time, sum),
-			    peaks.flops32 > 0 ? "16 bits save no more than the device's peak "
-						"rates allow, and how much of that only a "
-						"trial shows"
-					      : "what 16 bits save is not known from a recording");
+	report.what = advice_text(
+		a, "products and convolutions in 32 bits take %s per step; %s",
+		time_text(time, sum),
+		peaks.flops32 > 0 ? "with 16 bits the saving is at most what the device's peak "
+				    "rates allow; only a trial shows how much it is"
+				  : "a recording does not show how much time 16 bits would save");
 	if (!(peaks.flops32 > 0) || peaks.flops <= peaks.flops32)
 		return advice_remark(a, SEVERITY_INFO, -1, -1, false, &report, (struct str){ 0 });
 	cost.factors = ARENA_ARRAY(&a->scratch, double, cost.count + 1);

@@ -4,7 +4,8 @@
  */
 #include "advise/advice.h"
 
-/* Compiled code is called through frames of the compiler, too: only what compiles counts. */
+/* Names of functions that compile. Calls of compiled code also pass through frames of the
+ * compiler; they do not count. */
 static const char *const words[] = { "backend_compile",
 				     "XlaCompile",
 				     "compile_or_get_cached",
@@ -29,7 +30,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 			"keep shapes and types the same from step to step: pad batches, mark "
 			"dynamic shapes (torch.compile(dynamic=True)), static arguments for jit"),
 		.falsified_by = STR("log recompilations (TORCH_LOGS=recompiles, jax_log_compiles): "
-				    "without any, the events are something else"),
+				    "if the log has none, these events are not recompilations"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_COUNT
 	};

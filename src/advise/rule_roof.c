@@ -6,7 +6,8 @@
 
 #define FAR_PERCENT 20.0
 
-/* The kernels of the operation as fast as the device can be; without a replay only the sentence. */
+/* Replays the kernels of the operation at the peak rate of the device; without a replay only the
+ * text is reported. */
 static ow_status report_op(struct advice *a, struct str op, double part,
 			   const struct report *report)
 {
@@ -32,8 +33,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	struct report report = {
 		.advice = STR("larger batches or tiles, shapes that are multiples of 8, fused "
 			      "operations, 16-bit types; 'opwatch roofline' shows all"),
-		.falsified_by = STR("run the operation alone with these shapes: if it is as slow, "
-				    "the shapes are the limit"),
+		.falsified_by = STR("run the operation alone with these shapes: if it is as slow "
+				    "then, the shapes are the cause"),
 		.most = CONFIDENCE_LOW,
 		.class = CLASS_COUNT
 	};

@@ -32,7 +32,7 @@ static ow_status find_stage(struct advice *a, struct str *stage, bool *any, stru
 	return status;
 }
 
-/* The stage's own time, in waits for input and on the threads that work ahead for them. */
+/* Selects the stage's own time in waits for input and on threads that prepare input ahead. */
 static ow_status select_stage(struct advice *a, struct str stage, struct cost *cost)
 {
 	const struct graph *g = &a->s.g;
@@ -55,8 +55,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 				      "vectorise it (batch before map)")
 				: STR("do this stage in more workers, once and for all before the "
 				      "training, or on the device"),
-		.falsified_by = STR("replace the stage by a constant: if input is as slow, it is "
-				    "another stage"),
+		.falsified_by = STR("replace the stage by a constant: if input is as slow as "
+				    "before, another stage is the cause"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_INPUT
 	};

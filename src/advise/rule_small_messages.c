@@ -1,10 +1,11 @@
 /*
- * rule_small_messages.c: collectives that send little each: their latency counts, not the bandwidth. It needs the bytes of messages. The floor is
+ * rule_small_messages.c: collectives that send small messages: their latency counts, not the bandwidth. It needs the bytes of messages. The floor is
  * one message for each run of small ones on a stream; what communication costs in all is the rule exposed_communication.
  */
 #include "advise/advice.h"
 
-#define SMALL_BYTES 262144 /* at 10 GB/s as long as the latency of a collective */
+/* at 10 GB/s, sending this many bytes takes as long as the latency of a collective */
+#define SMALL_BYTES 262144
 #define LEAST_PART 0.2
 #define LEAST_COUNT 10
 
@@ -15,13 +16,13 @@ static bool is_small(const struct model *m, uint32_t event)
 	return bytes > 0 && bytes < SMALL_BYTES;
 }
 
-/* All but the first of each run of small messages, within a step. */
+/* Selects all small messages of each run within a step, except the first one. */
 static ow_status select_small(struct advice *a, struct cost *cost)
 {
 	const struct graph *g = &a->s.g;
 
 	for (uint32_t l = 0; l < g->lane_count; l++) {
-		uint32_t run = 0; /* event of the first one */
+		uint32_t run = 0; /* event of the first message of the run */
 
 		for (uint32_t i = g->lanes[l].first; i < g->lanes[l].first + g->lanes[l].count;
 		     i++) {
@@ -43,8 +44,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	struct report report = {
 		.advice = STR("send larger pieces: DDP's bucket_cap_mb, flat parameters, fewer "
 			      "groups; reduce several values in one tensor"),
-		.falsified_by = STR("double the bucket size: if communication takes as long, "
-				    "latency was not the limit"),
+		.falsified_by = STR("double the bucket size: if communication is not faster, "
+				    "latency is not the cause"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_COMMUNICATION
 	};
@@ -75,7 +76,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 
 const struct rule rule_small_messages = {
 	.name = "small_messages",
-	.summary = "collectives that send little each",
+	.summary = "collectives that send small messages",
 	.doc = "small_messages",
 	.advise = advise,
 };

@@ -1,22 +1,23 @@
 /*
- * rule_step_change.c: a moment after which steps take longer. It compares the medians before and after each step; the saving refers to the mean step:
+ * rule_step_change.c: steps that take longer from some moment on. It compares the medians before and after each step; the saving refers to the mean step:
  * what it gets shorter when all steps take as long as those before. At most 2,000 steps are compared, the last ones.
  */
 #include "advise/advice.h"
 
-#define QUEUED 1.1 /* times a step: the work of a device in it */
+/* a device has queued work if it works this many times as long per step as the step takes */
+#define QUEUED 1.1
 #define LEAST_STEPS 6
 #define LEAST_SIDE 3
 #define LEAST_RATIO 1.15
 #define MOST_STEPS 2000u
 
 struct split {
-	uint32_t at; /* the first slow step */
-	double gain; /* how much better two levels fit than one */
+	uint32_t at; /* index of the first slow step */
+	double gain; /* how much better two levels fit the durations than one level */
 	double before, after;
 };
 
-/* Two levels by least squares; running sums make each split O(1). */
+/* Fits two levels by least squares. Running sums make each split O(1). */
 static struct split find_split(const int64_t *times, uint32_t count)
 {
 	struct split best = { 0, 0, 0, 0 };
@@ -37,7 +38,8 @@ static struct split find_split(const int64_t *times, uint32_t count)
 	return best;
 }
 
-/* All steps after are longer than all before, but for one in ten. */
+/* Returns whether all steps after the split are longer than all steps before it, with one
+ * exception in ten. */
 static bool is_level(const int64_t *times, uint32_t count, const struct split *s)
 {
 	double middle = (s->before + s->after) / 2;
@@ -54,8 +56,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		.advice = STR("compare a step before with one after ('opwatch phases --step "
 			      "N'): a warm-up that ended, memory that ran short, a clock that "
 			      "went down, another job"),
-		.falsified_by = STR("record longer: if steps become fast again, it is not "
-				    "a lasting change"),
+		.falsified_by =
+			STR("record longer: if steps become fast again, the change does not last"),
 		.most = CONFIDENCE_MEDIUM,
 		.class = CLASS_COUNT
 	};
@@ -69,8 +71,9 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		return advice_not_checked(a, "needs at least %d steady steps, and there are %u",
 					  LEAST_STEPS, count);
 	if (host_runs_ahead(a))
-		return advice_not_checked(a, "the host runs ahead of the device: record with "
-					     "correlation ids to see which work is of which step");
+		return advice_not_checked(
+			a, "the host runs ahead of the device: record with correlation ids to see "
+			   "which work belongs to which step");
 	first = count > MOST_STEPS ? count - MOST_STEPS : 0;
 	times = ARENA_ARRAY(&a->scratch, int64_t, count);
 	if (!times)
@@ -83,13 +86,14 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	if (!split.at || split.after < split.before * LEAST_RATIO ||
 	    !is_level(times, count - first, &split))
 		return OW_OK;
-	/* Steps shorter than their own work: the host ran ahead until the queue of launches was full. */
+	/* These steps are shorter than their device work: the host ran ahead until the queue of
+	 * launches was full. */
 	if (split.before * QUEUED < (double)a->device_ns)
 		return OW_OK;
 	w = &a->s.g.phases.windows[a->steady.used[first + split.at]];
 	report.where = advice_text(a, "step %lld", (long long)a->m->step.number[w->step.v]);
 	report.what = advice_text(
-		a, "from step %lld on steps take %s, before %s: %.1f times as long",
+		a, "from step %lld on, steps take %s; before, they took %s: %.1f times as long",
 		(long long)a->m->step.number[w->step.v], time_text(after, (int64_t)split.after),
 		time_text(before, (int64_t)split.before), split.after / split.before);
 	return advice_remark(a, SEVERITY_LOW, 0,
@@ -104,7 +108,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 
 const struct rule rule_step_change = {
 	.name = "step_change",
-	.summary = "a moment after which steps take longer",
+	.summary = "steps that take longer from some moment on",
 	.doc = "step_change",
 	.advise = advise,
 };

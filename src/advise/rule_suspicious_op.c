@@ -19,7 +19,7 @@ static const char *const words[] = { "MatchingFiles",
 				     "EagerPyFunc",
 				     NULL };
 
-/* The last kernel of a source that ended by t; UINT32_MAX when there is none. */
+/* Returns the last kernel of a source that ended by t; UINT32_MAX if there is none. */
 static uint32_t last_kernel(const struct graph *g, source_id source, int64_t t)
 {
 	uint32_t last = UINT32_MAX;
@@ -71,12 +71,13 @@ static ow_status report_waiting(struct advice *a, struct cost *cost, struct repo
 
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
-	struct report report = { .advice =
-					 STR("leave it out of the step, or do it every 100 steps"),
-				 .falsified_by =
-					 STR("remove it: if the step takes as long, it was hidden"),
-				 .most = CONFIDENCE_MEDIUM,
-				 .class = CLASS_COUNT };
+	struct report report = {
+		.advice = STR("leave it out of the step, or do it every 100 steps"),
+		.falsified_by =
+			STR("remove it: if the step is not shorter, other work hid its cost"),
+		.most = CONFIDENCE_MEDIUM,
+		.class = CLASS_COUNT
+	};
 	struct cost cost = { .effect = EFFECT_WAIT };
 	char time[TIME_TEXT];
 

@@ -4,7 +4,8 @@
  */
 #include "advise/advice.h"
 
-/* Without a replay: how long the device has nothing to do after each call of a step but the last, which reads the result. */
+/* Without a replay: computes how long the device is idle after each synchronising call of a step, except
+ * the last one, which reads the result. */
 static ow_status report_drained(struct advice *a, struct report *report)
 {
 	const struct graph *g = &a->s.g;
@@ -29,20 +30,21 @@ static ow_status report_drained(struct advice *a, struct report *report)
 			last = i;
 		}
 	}
-	/* Threads may wait at the same time: no longer than the device has nothing to do. */
+	/* Several threads may wait at the same time, so the sum is limited by the idle time of
+	 * the device. */
 	sum = MIN(sum / a->steps,
 		  span_add(span_add(a->share_ns[CLASS_HOST], a->share_ns[CLASS_IDLE]),
 			   a->share_ns[CLASS_LAUNCH]));
-	report->class = CLASS_HOST; /* the host waits meanwhile, so its share is host time */
+	/* the host waits in this time, so the time belongs to host code */
+	report->class = CLASS_HOST;
 	report->where = cost_where(a, &cost);
-	report->what =
-		advice_text(a, "synchronising calls drain the device, which then waits for its "
-			       "next work");
+	report->what = advice_text(a, "after a synchronising call the device has no work left and "
+				      "waits for the next launch");
 	sum = MIN(span_add(sum, a->share_ns[CLASS_SYNCHRONISATION]), a->step_ns);
 	return advice_report_part(a, &cost, sum, report);
 }
 
-/* Whether a step has several of the calls: the last one reads the result. */
+/* Returns whether a step has several synchronising calls; the last one reads the result. */
 static bool has_several(const struct advice *a)
 {
 	const struct graph *g = &a->s.g;
@@ -53,7 +55,7 @@ static bool has_several(const struct advice *a)
 	return count >= 2 * a->steps;
 }
 
-/* Operators that read one value: without the read the operator and its copy are gone as well. */
+/* Operators that read one value. Without the read, the operator and its copy disappear as well. */
 static const char *const reads[] = { "aten::item", "aten::_local_scalar_dense", "aten::is_nonzero",
 				     NULL };
 
@@ -82,9 +84,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 				  : STR("read results less often, and asynchronously; remove "
 					"explicit "
 					"synchronisation from the step"),
-		.falsified_by =
-			STR("remove the call: if the step takes as long, the host was not the "
-			    "limit"),
+		.falsified_by = STR(
+			"remove the call: if the step is not shorter, the host does not limit it"),
 		.most = CONFIDENCE_HIGH,
 		.class = CLASS_SYNCHRONISATION
 	};
@@ -102,7 +103,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		return report_drained(a, &report);
 	if (!advice_replays(a)) {
 		report.where = STR("synchronisation");
-		report.what = advice_text(a, "%s of a step wait in synchronisation",
+		report.what = advice_text(a, "%s of a step are waiting in synchronisation",
 					  time_text(time, a->share_ns[CLASS_SYNCHRONISATION]));
 		return advice_report_share(a, CLASS_SYNCHRONISATION, &report);
 	}

@@ -9,7 +9,8 @@ static bool is_copy(const struct graph *g, uint32_t node)
 	return g->kind[node] == NODE_TO_DEVICE || g->kind[node] == NODE_TO_HOST;
 }
 
-/* Host memory of a TPU holds what the device has no room for; elsewhere copies bring batches and fetch results. */
+/* Chooses the advice: on a TPU, host memory holds data that does not fit on the device; elsewhere copies
+ * bring batches and fetch results. */
 static struct str what_to_try(const struct advice *a)
 {
 	switch (a->framework) {
@@ -26,7 +27,7 @@ static struct str what_to_try(const struct advice *a)
 	}
 }
 
-/* Without a replay the copies of each direction are a part of the step of their own. */
+/* Without a replay, the copies in each direction are a separate part of the step. */
 static ow_status report_direction(struct advice *a, enum phase_class class, struct report *report)
 {
 	bool out = class == CLASS_DEVICE_TO_HOST;
@@ -34,7 +35,7 @@ static ow_status report_direction(struct advice *a, enum phase_class class, stru
 
 	report->class = class;
 	report->where = out ? STR("copies to the host") : STR("copies to the device");
-	report->what = advice_text(a, "%s of a step copy data from %s, and nothing hides that",
+	report->what = advice_text(a, "%s of a step are copies from %s without concurrent compute",
 				   time_text(time, a->share_ns[class]),
 				   out ? "the device to host memory" : "host memory to the device");
 	return advice_report_share(a, class, report);
@@ -46,14 +47,12 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		a->share_ns[CLASS_DEVICE_TO_HOST] > a->share_ns[CLASS_HOST_TO_DEVICE]
 			? CLASS_DEVICE_TO_HOST
 			: CLASS_HOST_TO_DEVICE;
-	struct report report = {
-		.advice = what_to_try(a),
-		.falsified_by =
-			STR("leave the copied data on the device: if the step takes as long, the "
-			    "copies were hidden"),
-		.most = CONFIDENCE_HIGH,
-		.class = most
-	};
+	struct report report = { .advice = what_to_try(a),
+				 .falsified_by =
+					 STR("leave the copied data on the device: if the step is "
+					     "not shorter, other work hid the copies"),
+				 .most = CONFIDENCE_HIGH,
+				 .class = most };
 	const struct graph *g = &a->s.g;
 	struct cost cost = { .effect = EFFECT_TIME };
 	char time[TIME_TEXT];

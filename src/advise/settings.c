@@ -29,8 +29,6 @@ static ow_status fail(struct reader *r, const char *what, struct str word, const
 			 nearest ? nearest : "", nearest ? "'?" : "");
 }
 
-/* ---- rules ---- */
-
 static const char *find_rule(struct str name, const char **nearest)
 {
 	size_t least = nearest_limit(name);
@@ -64,8 +62,6 @@ ow_status settings_mute(struct advice_settings *s, struct str rule, struct ow_er
 		s->muted[s->muted_count++] = found;
 	return OW_OK;
 }
-
-/* ---- words of the file ---- */
 
 static void skip_blanks(struct reader *r, bool lines)
 {
@@ -113,7 +109,8 @@ static struct str take_word(struct reader *r)
 	return word;
 }
 
-/* A string in quotes, on one line; without escapes, which names and numbers do not need. */
+/* Reads a string in quotes on one line. Escapes are not supported, because names and numbers do
+ * not need them. */
 static ow_status take_string(struct reader *r, struct str *out)
 {
 	char quote = r->rest.len ? r->rest.ptr[0] : ' ';
@@ -132,8 +129,6 @@ static ow_status take_string(struct reader *r, struct str *out)
 	r->rest = str_skip(r->rest, end + 1);
 	return OW_OK;
 }
-
-/* ---- values ---- */
 
 static ow_status read_mute(struct reader *r, struct advice_settings *s)
 {
@@ -157,7 +152,7 @@ static ow_status read_mute(struct reader *r, struct advice_settings *s)
 	}
 }
 
-/* 0.03, "0.03" or "3%". */
+/* Reads a part of a step: 0.03, "0.03" or "3%". */
 static ow_status read_part(struct reader *r, double *out)
 {
 	bool quoted = r->rest.len && (r->rest.ptr[0] == '"' || r->rest.ptr[0] == '\'');
@@ -226,7 +221,8 @@ ow_status settings_check(const struct advice_settings *s, struct ow_error *err)
 	if (s->remark >= 0 && s->remark <= s->medium && s->medium <= s->high && s->high <= 1)
 		return OW_OK;
 	return error_set(err, OW_E_USAGE,
-			 "remark (%g), medium (%g) and high (%g) have to ascend, from 0 to 1",
+			 "the limits remark (%g), medium (%g) and high (%g) must ascend and lie "
+			 "between 0 and 1",
 			 s->remark, s->medium, s->high);
 }
 

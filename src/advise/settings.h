@@ -12,9 +12,9 @@
 #define SETTINGS_RULES_MOST 64
 
 struct advice_settings {
-	const char *muted[SETTINGS_RULES_MOST]; /* names of rules, of rules.def */
+	const char *muted[SETTINGS_RULES_MOST]; /* names of muted rules, as in rules.def */
 	size_t muted_count;
-	double remark, medium, high; /* parts of a step */
+	double remark, medium, high; /* limits of the severities, as parts of a step */
 };
 
 #define ADVICE_SETTINGS_DEFAULT                                                                    \
@@ -22,12 +22,13 @@ struct advice_settings {
 		.remark = 0.01, .medium = 0.03, .high = 0.10                                       \
 	}
 
-/* The file's text; `name` is for messages. OW_E_USAGE with the line and the nearest name when a key or a rule is unknown. */
+/* Parses the text of a settings file; `name` is for messages. Returns OW_E_USAGE with the line and the
+ * nearest known name if a key or a rule is unknown. */
 ow_status settings_parse(struct advice_settings *s, struct str text, const char *name,
 			 struct ow_error *err);
-/* OW_E_USAGE when there is no such rule. */
+/* Mutes a rule. Returns OW_E_USAGE if no rule has that name. */
 ow_status settings_mute(struct advice_settings *s, struct str rule, struct ow_error *err);
-/* remark <= medium <= high, all from 0 to 1. */
+/* Checks that remark <= medium <= high and that all are from 0 to 1. */
 ow_status settings_check(const struct advice_settings *s, struct ow_error *err);
 
 #endif

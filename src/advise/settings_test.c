@@ -50,7 +50,7 @@ static void bad_files(void **state)
 		{ "[advise]\nmute = [\"roof", "no closing quote" },
 		{ "[advise]\nmute = [", "not a text in quotes" },
 		{ "[advise]\nmedium = 3", "'3' is not a part of a step" },
-		{ "[advise]\nmedium = 0.5", "have to ascend" },
+		{ "[advise]\nmedium = 0.5", "must ascend" },
 		{ "[advise]\nmedium = 0.05 0.06", "unexpected at the end of this line" },
 		{ "[advise]\nmedium", "has no value" },
 		{ "[advise\n", "without ']'" },

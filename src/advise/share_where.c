@@ -39,7 +39,8 @@ struct str share_where(struct advice *a, enum phase_class class)
 	name = model_str(m, m->op.name[m->event.op[best].v]);
 	if (model_require_stacks(a->m, NULL) != OW_OK)
 		return name;
-	a->s.own_line = line_own_frames(m, &a->s.arena); /* those just decoded, too */
+	/* includes the frames that were just decoded */
+	a->s.own_line = line_own_frames(m, &a->s.arena);
 	event_line(&a->s, best, line, sizeof(line));
 	return advice_text(a, "%.*s%s%s", (int)MIN(name.len, 200), name.ptr, *line ? ", " : "",
 			   line);

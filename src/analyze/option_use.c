@@ -9,7 +9,7 @@ enum option_value { VALUE_LEVELS, VALUE_LEAST, VALUE_ANY, VALUE_LIST, VALUE_TEXT
 
 struct view_option {
 	const char *name;
-	unsigned use; /* what a view must use for it */
+	unsigned use; /* enum view_use flags that a view needs to use the option */
 	enum option_value value;
 	size_t offset, size;
 };
@@ -23,7 +23,8 @@ struct view_option {
 #define MINIMUM(field) FIELD(field, VIEW_USES_OPS, VALUE_LEAST)
 #define LIST(field) FIELD(field, VIEW_USES_OPS, VALUE_LIST)
 
-/* Limits, and what only outputs read, are for all. */
+/* Options that depend on the view. Limits, and options that only outputs read, apply to all
+ * views. */
 static const struct view_option all[] = {
 	FIELD(max_depth, VIEW_USES_OPS, VALUE_LEVELS),
 	FIELD(order_by, VIEW_USES_OPS, VALUE_TEXT),
@@ -58,14 +59,14 @@ static const struct view_option all[] = {
 static bool is_same_list(const struct view_list *a, const struct view_list *b)
 {
 	if (!a->count || (a->count == 1 && !*a->items[0]))
-		return true; /* says nothing */
+		return true; /* an empty value counts as not given */
 	for (size_t i = 0; a->count == b->count && i < a->count; i++)
 		if (strcmp(a->items[i], b->items[i]) != 0)
 			return false;
 	return a->count == b->count;
 }
 
-/* Whether an option differs from the usual, which chooses everything. */
+/* Returns whether an option differs from its default, which selects everything. */
 static bool is_given(const struct view_option *option, const struct view_options *o,
 		     const struct view_options *usual)
 {
@@ -87,8 +88,6 @@ static bool is_given(const struct view_option *option, const struct view_options
 	}
 }
 
-/* ---- what a view can do with the files that are there ---- */
-
 static bool shows_samples(const struct view *view, const struct model *m,
 			  const struct view_options *o)
 {
@@ -96,7 +95,7 @@ static bool shows_samples(const struct view *view, const struct model *m,
 	       (view == &view_code && samples_show_code(m, o));
 }
 
-/* A word that the view does not know, or nothing. */
+/* Returns a word of the style that the view does not know, or an empty text. */
 static struct str unknown_style(const struct view *view, const char *style)
 {
 	static const struct str_flag words[] = {
@@ -118,7 +117,8 @@ static struct str unknown_style(const struct view *view, const char *style)
 	return (struct str){ 0 };
 }
 
-/* What chooses ops or their columns says nothing about sampled functions; the code view chooses these by name. */
+/* Returns whether an option selects ops or their columns, so that it cannot apply to sampled functions.
+ * The code view selects functions by name. */
 static bool is_for_ops(const struct view *view, const struct view_option *option)
 {
 	static const char *const names[] = { "max_depth", "start_name_regexes", "trim_name_regexes",
@@ -148,8 +148,6 @@ static bool is_used(const struct view *view, const struct model *m, const struct
 		return false;
 	return !is_for_ops(view, option) || !shows_samples(view, m, o);
 }
-
-/* ---- refusing and dropping ---- */
 
 static ow_status refuse_everywhere(const struct view *view, const struct view_option *option,
 				   struct ow_error *err)

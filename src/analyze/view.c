@@ -40,9 +40,10 @@ void view_options_init(struct view_options *options)
 }
 
 #define OP_ROWS 30
-#define CODE_LEVELS 100 /* the first ten are often those of a framework */
+/* default depth of the code view, because the first ten levels often belong to a framework */
+#define CODE_LEVELS 100
 
-/* The first of the selected columns that is a cost. */
+/* Returns the first selected column that is a cost. */
 static const char *cost_of(const struct view_list *select)
 {
 	static const char *const costs[] = {
@@ -69,8 +70,6 @@ void view_choose_defaults(const struct view *view, struct view_options *options)
 	else if (view == &view_code)
 		options->max_depth = CODE_LEVELS;
 }
-
-/* ---- why a view is empty ---- */
 
 #define NO_LINES                                                                                   \
 	"no source lines in these files; op logs, profiles of ProfileContext and PyTorch traces "  \
@@ -114,8 +113,8 @@ const char *view_empty_reason(const struct view *view, const struct model *m,
 		    options->time_from_ns != INT64_MIN || options->time_to_ns != INT64_MAX;
 
 	if (view == &view_memory_at && (m->heap.count > 1 || m->alloc.count > 1))
-		return "nothing was in use at that time: the end of --time-range START:END, or of "
-		       "the recording";
+		return "no memory was in use at the chosen time (the end of --time-range "
+		       "START:END, or of the recording)";
 	if (part && view != &view_notes)
 		return "the chosen step, rank or time range has no such "
 		       "data";
@@ -127,11 +126,12 @@ const char *view_empty_reason(const struct view *view, const struct model *m,
 	if (m->op.count <= 1 && m->sample.count > 1)
 		return "the files have sampled stacks and no operations; 'opwatch functions' shows "
 		       "them";
-	return m->event.count > 1 ? "nothing here has a duration, or the options hide all of it"
-				  : "the files have no times: they describe a program, not a run";
+	return m->event.count > 1
+		       ? "no operation in the files has a duration, or the options hide all of them"
+		       : "the files have no times: they describe a program, not a run";
 }
 
-/* Whether an op has a type that begins so. */
+/* Returns whether an op has a type that begins with the text. */
 static bool has_type(const struct model *m, struct str beginning)
 {
 	for (uint32_t i = 1; i < m->op.count; i++)
@@ -218,7 +218,7 @@ ow_status view_filter_from(const struct model *m, const struct view_options *o, 
 ow_status view_filter(const struct model *m, const struct view_options *o,
 		      struct event_filter *filter, struct ow_error *err)
 {
-	/* Only a range of time needs the events: the file below the model may not have them checked yet. */
+	/* Only a range of time needs the events, whose rows may not be checked yet. */
 	bool ranged = o->time_from_ns != INT64_MIN || o->time_to_ns != INT64_MAX;
 
 	return view_filter_from(m, o, ranged ? model_trace_start(m) : TIME_UNKNOWN, filter, err);

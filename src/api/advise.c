@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Messages move into the result's own arena: the findings' is gone afterwards. */
+/* Copies messages into the result's own arena, because the arena of the findings is freed. */
 static ow_status keep_messages(ow_result *result, const struct findings *found,
 			       struct ow_error *err)
 {
@@ -31,8 +31,6 @@ static ow_status keep_messages(ow_result *result, const struct findings *found,
 	result->message_count = old + found->message_count;
 	return OW_OK;
 }
-
-/* ---- settings ---- */
 
 #define SETTINGS_BYTES_MOST 65536
 
@@ -94,8 +92,6 @@ ow_status ow_profile_set_advice(ow_profile *p, const struct ow_advice_options *o
 	return OW_OK;
 }
 
-/* ---- the first finding in the verdict ---- */
-
 void api_forget_headline(ow_profile *p)
 {
 	struct headline *old = atomic_exchange(&p->headline, NULL);
@@ -104,7 +100,7 @@ void api_forget_headline(ow_profile *p)
 		mem_free(&p->mem, old, sizeof(*old));
 }
 
-/* Another thread may have kept the same one meanwhile. */
+/* Another thread may have stored the same headline in the meantime. */
 static ow_status keep_headline(ow_profile *p, struct advice *a, struct ow_error *err)
 {
 	struct headline *fresh, *none = NULL;

@@ -22,19 +22,20 @@ struct ow_profile {
 	struct mem mem;
 	struct model *m;
 	struct builder b;
-	struct ow_error build_error; /* the builder's own; copied to the caller's */
+	struct ow_error build_error; /* error of the builder; copied to the caller's error */
 	struct ow_open_options options;
 	struct import_options import;
-	char **input_shapes; /* our copies */
+	char **input_shapes; /* copies that the profile owns */
 	struct checkpoint checkpoint;
 	bool has_checkpoint;
 	bool frozen;
-	atomic_uint results;		     /* that live */
-	_Atomic(struct headline *) headline; /* advise.c: made on first use */
+	atomic_uint results; /* number of results that are not freed yet */
+	/* advise.c: headline of the verdict, made on first use */
+	_Atomic(struct headline *) headline;
 	struct advice_settings advice;
 };
 
-/* What the verdict says of the first finding; the text is empty when there is nothing to say. */
+/* The sentence about the first finding in the verdict; empty if there is none. */
 struct headline {
 	char text[900];
 	bool covers_little; /* most of the time is not recorded: the verdict says that first */
@@ -42,26 +43,29 @@ struct headline {
 	struct verdict_subject subject;
 };
 
-/* advise.c: the verdict of the whole recording begins with the first finding of the advice. Forgotten when files are added. */
+/* advise.c: puts the first finding of the advice at the beginning of the verdict on the whole recording.
+ * It is made again when files are added. */
 ow_status api_add_headline(ow_profile *p, struct table *verdict, struct ow_error *err);
-/* Of two groups of runs, the base's first: which findings are gone, still there or new, beside the rows of a comparison. */
+/* Compares the findings of two groups of runs (the base's runs come first): adds gone, remaining and new
+ * findings to the extra values of a comparison. */
 ow_status api_diff_findings(ow_profile *const *all, size_t base, size_t count, bool large,
 			    struct table *out, struct ow_error *err);
 void api_forget_headline(ow_profile *p);
 
 struct ow_result {
 	struct table *r;
-	ow_profile *profile; /* NULL: the answer of a server, in memory of its own */
+	/* profile of the result; NULL: the answer of a server, which has its own memory */
+	ow_profile *profile;
 	struct mem own;
-	struct str *messages; /* advice only; views keep theirs in the tree */
+	struct str *messages; /* messages of advice; views keep theirs in the tree */
 	size_t message_count;
-	bool flat; /* a tree's columns were made */
+	bool flat; /* the columns of a tree were made */
 };
 
-/* Makes a handle of a result, or frees it. */
+/* Makes a public handle of a table; on failure frees the table. */
 ow_status api_wrap_result(ow_profile *p, struct table *r, ow_result **out, struct ow_error *err);
 
-/* sql.c: all rows of the statement that was run, in a result without columns. */
+/* sql.c: reads all rows of the statement that was run into a result without columns. */
 struct sql_script;
 ow_status api_hold_rows(struct sql_script *script, struct table *from, struct table *r,
 			struct ow_error *err);
@@ -80,8 +84,8 @@ ow_status api_read_begin(ow_profile *p, uint64_t tables, struct reading *reading
 ow_status api_read_end(ow_profile *p, struct reading *reading, ow_status status,
 		       struct ow_error *err);
 
-/* write.c: a caller's function as a `struct out` ({ api_write_bytes, &writer }), and a struct atomic_file as a caller's
- * function. */
+/* write.c: adapts a caller's function to a `struct out` ({ api_write_bytes, &writer }), and a struct
+ * atomic_file to a caller's function. */
 struct api_writer {
 	ow_write_fn write;
 	void *arg;
@@ -89,7 +93,8 @@ struct api_writer {
 ow_status api_write_bytes(void *writer, const void *bytes, size_t len, struct ow_error *err);
 bool api_write_to_file(void *atomic_file, const void *bytes, size_t len);
 
-/* write.c: a table as a JSON file that only its owner can read, with memory of the table's. */
+/* write.c: saves a table as a JSON file that only its owner can read; uses the memory of the
+ * table. */
 ow_status api_save_table(struct table *table, const char *path, struct ow_error *err);
 
 /* build_info.c: fills *info up to the caller's size; returns true. */

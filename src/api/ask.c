@@ -9,8 +9,6 @@ struct ow_queries {
 	struct queries set;
 };
 
-/* ---- the set ---- */
-
 ow_status ow_queries_open(const struct ow_list *dirs, ow_queries **out, struct ow_error *err)
 {
 	static const struct ow_list none = { NULL, 0 };
@@ -92,8 +90,6 @@ static ow_status find(const ow_queries *q, const char *name, const struct query 
 	return error_set(err, OW_E_NOT_FOUND, "no query is called '%s'", name);
 }
 
-/* ---- running ---- */
-
 void ow_ask_options_init(struct ow_ask_options *options)
 {
 	*options = (struct ow_ask_options){ .size = sizeof(*options) };
@@ -107,7 +103,7 @@ struct asking {
 	struct mem *mem;
 };
 
-/* Whether a table has a row; false as well when it cannot be read. */
+/* Returns whether a table has a row; false also if it cannot be read. */
 static bool has_rows(struct sql *sql, struct mem *mem, const char *rows)
 {
 	struct sql_script *script;
@@ -127,14 +123,15 @@ static bool has_rows(struct sql *sql, struct mem *mem, const char *rows)
 	return found;
 }
 
-/* The values that are not the query's own: the likely reason when the data are there. */
+/* Writes the parameters that the user gave: the likely reason for an empty result if the data
+ * exist. */
 static void put_given(const struct asking *a, struct buf *to)
 {
 	for (size_t i = 0; i < a->options.params.count; i++)
 		buf_printf(to, "%s--%s", i ? " " : "", a->options.params.items[i]);
 }
 
-/* The reason of the first table that the query needs and that has no rows, or NULL. */
+/* Returns the reason that belongs to the first required table without rows, or NULL. */
 static const char *find_missing(const struct asking *a, struct sql *sql, const struct query *query)
 {
 	for (size_t i = 0; i < query->need_count; i++)
@@ -143,7 +140,7 @@ static const char *find_missing(const struct asking *a, struct sql *sql, const s
 	return NULL;
 }
 
-/* Names another query that has the answer, or else one that shows what was recorded. */
+/* Names another query that has the answer, or one that shows what was recorded. */
 static void put_instead(const struct asking *a, struct sql *sql, struct buf *to)
 {
 	static const char *const usual[] = { "top_ops",	       "hot_functions", "memory_at_peak",
@@ -166,7 +163,7 @@ static void put_instead(const struct asking *a, struct sql *sql, struct buf *to)
 	buf_puts(to, " 'opwatch info' shows what the files have.");
 }
 
-/* Below a result without rows: why, and which other query has the answer. */
+/* Explains, below an empty result, why it is empty and which other query has the answer. */
 static void explain_empty(const struct asking *a, struct sql *sql, struct table *r)
 {
 	const char *why = find_missing(a, sql, a->query);

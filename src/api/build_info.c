@@ -61,9 +61,9 @@ bool ow_build_part(size_t index, struct ow_part_info *info)
 		{ "zstd", OPWATCH_HAVE_ZSTD ? "libzstd" : "not found when this was built" },
 		{ "line editing",
 		  OPWATCH_HAVE_LIBEDIT ? "libedit" : "not found when this was built" },
-		{ "Nsight Systems", OPWATCH_HAVE_SQLITE
-					    ? "exports, by the SQLite library"
-					    : "sqlite3.h not found when this was built" },
+		{ "Nsight Systems",
+		  OPWATCH_HAVE_SQLITE ? "exports of Nsight Systems, read with the SQLite library"
+				      : "sqlite3.h not found when this was built" },
 		{ "SQL", OPWATCH_HAVE_DUCKDB ? "DuckDB, loaded when asked for"
 					     : "duckdb.h not found when this was built" },
 		{ "servers", OPWATCH_HAVE_CURL ? "ClickHouse, over libcurl (loaded when asked for)"

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SECOND_NS ((int64_t)1000000000)
-#define ANSWER_LIMIT ((size_t)2 << 30) /* of gRPC itself */
+#define ANSWER_LIMIT ((size_t)2 << 30) /* largest answer that gRPC itself allows */
 
 void ow_capture_options_init(struct ow_capture_options *options)
 {
@@ -37,7 +37,8 @@ static ow_status make_folder(const char *dir, char full[4096], struct ow_error *
 	return OW_OK;
 }
 
-/* host_6009.20260131-120000.xplane.pb: brackets and colons of addresses would be in the way. */
+/* Makes a name such as host_6009.20260131-120000.xplane.pb, without the brackets and colons of
+ * addresses. */
 static void name_file(const struct ow_capture_options *o, const char *session,
 		      struct ow_capture_summary *s)
 {
@@ -64,7 +65,7 @@ static ow_status save(struct mem *mem, struct str xspace, struct ow_capture_summ
 	return atomic_finish(&file, OW_OK, err);
 }
 
-/* The job has written it itself: into our folder, when it is on this machine. */
+/* Finds the file that the job wrote itself: in our folder, if the job runs on this machine. */
 static ow_status find_saved(const struct tf_profiler_request *r, struct ow_capture_summary *s,
 			    struct ow_error *err)
 {
@@ -90,11 +91,10 @@ static ow_status find_saved(const struct tf_profiler_request *r, struct ow_captu
 	}
 	if (s->bytes)
 		return OW_OK;
-	return error_set(
-		err, OW_E_NOT_FOUND,
-		"%s has not sent its trace but saved it where it runs, in %s; copy it from "
-		"there",
-		r->address, folder);
+	return error_set(err, OW_E_NOT_FOUND,
+			 "%s did not send its trace: it saved the trace on its own machine, in %s; "
+			 "copy it from there",
+			 r->address, folder);
 }
 
 static ow_status capture(const struct ow_capture_options *o, struct ow_capture_summary *s,

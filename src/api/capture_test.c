@@ -209,7 +209,7 @@ static void tells_what_went_wrong(void **state)
 		  "'too_many_pings?[2J'" },
 		{ H2_HANGS_UP, AS_FIELD, OW_E_IO,
 		  "speaks HTTP/2, but closed the connection without an answer" },
-		{ H2_ANSWERS, SAVED, OW_E_NOT_FOUND, "saved it where it runs" },
+		{ H2_ANSWERS, SAVED, OW_E_NOT_FOUND, "saved the trace on its own machine" },
 		{ H2_ANSWERS, EMPTY, OW_E_EMPTY, "recorded nothing" },
 	};
 	static const char text[100000];

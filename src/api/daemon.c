@@ -30,8 +30,6 @@
 #define MAX_HZ 1000u
 #define WRITER "opwatch " OPWATCH_VERSION
 
-/* ---- serving ---- */
-
 void ow_daemon_options_init(struct ow_daemon_options *options)
 {
 	*options = (struct ow_daemon_options){ .size = sizeof(*options),
@@ -41,7 +39,7 @@ void ow_daemon_options_init(struct ow_daemon_options *options)
 					       .push_every_ns = 10000000000 };
 }
 
-/* Beside the daemon, which knows nothing of it. */
+/* Starts anomaly detection next to the daemon, which does not depend on it. */
 static ow_status start_anomalies(const struct ow_daemon_options *o, struct fleet *fleet,
 				 struct anomaly_daemon **out, struct ow_error *err)
 {
@@ -62,7 +60,7 @@ static ow_status start_anomalies(const struct ow_daemon_options *o, struct fleet
 
 #define PASSWORD_MAX 1024
 
-/* The first line of a file, or without one a variable of the environment. */
+/* Reads a secret from the first line of a file, or from an environment variable. */
 static ow_status read_secret(const char *path, const char *variable, char to[PASSWORD_MAX],
 			     struct ow_error *err)
 {
@@ -82,7 +80,7 @@ static ow_status read_secret(const char *path, const char *variable, char to[PAS
 	return OW_OK;
 }
 
-/* What goes elsewhere; *out is NULL when nothing does. */
+/* Starts sending to other systems; *out is NULL if nothing is sent. */
 static ow_status start_fleet(const struct ow_daemon_options *o, struct fleet **out,
 			     struct ow_error *err)
 {
@@ -184,8 +182,6 @@ ow_status ow_daemon(const struct ow_daemon_options *options, struct ow_error *er
 	return run_daemon(&full, &o, err);
 }
 
-/* ---- lists ---- */
-
 typedef ow_status (*fill_fn)(const struct jobs *jobs, struct table *r, struct ow_error *err);
 
 static ow_status fill_list(ow_result *list, const char *socket, enum jobs_ask kind,
@@ -236,8 +232,8 @@ ow_status ow_job_anomalies(const char *socket, ow_result **result, struct ow_err
 #define TURN_US 100000
 #define DETACH_NS (10 * SECOND_NS)
 #define STACKS_NS (2 * SECOND_NS) /* stacks are requested again at this interval */
-#define START_NS                                                                                   \
-	(SECOND_NS - SECOND_NS / 10) /* how long the daemon may keep a program from starting */
+/* longest time that the daemon may delay the start of a program */
+#define START_NS (SECOND_NS - SECOND_NS / 10)
 
 static ow_status find_recorder(const struct ow_record_options *options, char *path, size_t size,
 			       struct ow_error *err)
@@ -277,7 +273,8 @@ static void report(const struct ow_record_options *options, const char *before, 
 		options->message(options->message_arg, text, MIN((size_t)len, sizeof(text) - 1));
 }
 
-/* The daemon's socket. A daemon that is not there now, or does not answer, may do so later: jobs look for it. */
+/* Returns the daemon's socket. A daemon that is missing or does not answer may start later: jobs keep
+ * looking for it. */
 static ow_status expect_server(const char *socket, struct mem *mem, char path[JOBS_SOCKET_PATH],
 			       const struct ow_record_options *options, struct ow_error *err)
 {
@@ -303,8 +300,6 @@ static ow_status expect_server(const char *socket, struct mem *mem, char path[JO
 	error_clear(err);
 	return OW_OK;
 }
-
-/* ---- programs that report to the daemon ---- */
 
 static bool is_there(const char *entry)
 {
@@ -337,13 +332,13 @@ ow_status ow_job_environment(const char *socket, ow_line_fn line, void *arg, str
 
 static ow_status become(const char *const *argv, char *const *env, struct ow_error *err)
 {
-	signal(SIGPIPE, SIG_DFL); /* which the program ignores for itself */
+	signal(SIGPIPE, SIG_DFL); /* opwatch ignores this signal, but the program must not */
 	signal(SIGXFSZ, SIG_DFL);
 	execvpe(argv[0], (char *const *)argv, env);
 	return error_errno(err, errno, "%s", argv[0]);
 }
 
-/* The environment that makes a program report to the daemon. */
+/* Makes the environment in which a program reports to the daemon. */
 static ow_status job_environment(struct arena *arena, const char *socket,
 				 const struct ow_record_options *options, char *const **env,
 				 struct ow_error *err)
@@ -434,8 +429,6 @@ ow_status ow_attach_job(const int64_t *pids, size_t count, const char *socket, c
 	return OW_OK;
 }
 
-/* ---- jobs ---- */
-
 static ow_status find_job(const char *socket, struct mem *mem, const char *name,
 			  struct job_info *job, struct ow_error *err)
 {
@@ -451,7 +444,7 @@ static ow_status find_job(const char *socket, struct mem *mem, const char *name,
 	return status;
 }
 
-/* Asks for something, and takes what is said of the job. */
+/* Sends a request about a job and takes the answer. */
 static ow_status ask_of_job(const char *socket, struct mem *mem, enum jobs_ask what,
 			    struct job_info *job, struct ow_error *err)
 {

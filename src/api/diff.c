@@ -11,8 +11,8 @@
 #include <stdio.h>
 
 #define METRIC_BYTES 256
-#define COPY_LEAST 100	/* events: fewer may be equal by chance */
-#define COPY_SAMPLES 20 /* likewise */
+#define COPY_LEAST 100	/* two runs with fewer events than this may be equal by chance */
+#define COPY_SAMPLES 20 /* two runs with fewer samples than this may be equal by chance */
 #define COPY_BYTES 65536u
 
 void ow_diff_options_init(struct ow_diff_options *options)
@@ -37,11 +37,11 @@ static ow_status check_profiles(ow_profile *const *all, size_t base, size_t coun
 			struct str a = path_of(all[i]), b = path_of(all[k]);
 
 			if (all[i] == all[k] || (a.len && str_eq(a, b)))
-				return error_set(
-					err, OW_E_USAGE,
-					"%.*s is given twice%s: nothing is compared with itself",
-					(int)MIN(a.len, 200u), a.ptr,
-					i < base && k >= base ? ", on both sides" : "");
+				return error_set(err, OW_E_USAGE,
+						 "%.*s is given twice%s: a run cannot be compared "
+						 "with itself",
+						 (int)MIN(a.len, 200u), a.ptr,
+						 i < base && k >= base ? ", on both sides" : "");
 		}
 	}
 	return OW_OK;
@@ -57,13 +57,14 @@ static ow_status read_run(ow_profile *p, const struct diff_read_options *options
 	status = diff_run_read(p->m, options, run, err);
 	status = api_read_end(p, &reading, status, err);
 	if (status == OW_OK && !run->steps)
-		status =
-			error_set(err, OW_E_EMPTY, "%.*s: nothing was timed that could be compared",
-				  (int)MIN(path_of(p).len, 200u), path_of(p).ptr);
+		status = error_set(err, OW_E_EMPTY,
+				   "%.*s: the run has no times that could be compared",
+				   (int)MIN(path_of(p).len, 200u), path_of(p).ptr);
 	return status;
 }
 
-/* The same ops, and every event begins at the same nanosecond, up to one distance for all, and takes as long. */
+/* Returns whether two models have the same ops, and events with equal durations and starts that differ by
+ * one constant. */
 static bool has_same_events(const struct model *a, const struct model *b)
 {
 	uint32_t count = a->event.count;
@@ -87,7 +88,8 @@ static struct str sample_function(const struct model *m, uint32_t sample)
 	return model_str(m, m->frame.function[m->stack.frame[m->sample.stack[sample].v].v]);
 }
 
-/* Profiles of samples alone: the same functions with the same weights, in the same order. */
+/* Returns whether two profiles of samples have the same functions with the same weights, in the
+ * same order. */
 static bool has_same_samples(const struct model *a, const struct model *b)
 {
 	uint32_t count = a->sample.count;
@@ -132,7 +134,7 @@ static bool is_same_file(struct str path, struct str other, struct mem *mem)
 	return same;
 }
 
-/* Two names of one recording. */
+/* Returns whether two files are the same recording under two names. */
 static bool is_copy(const struct model *a, const struct model *b)
 {
 	return has_same_events(a, b) || has_same_samples(a, b);
@@ -147,7 +149,8 @@ static ow_status check_copies(ow_profile *const *all, size_t count, struct ow_er
 			     is_same_file(path_of(all[i]), path_of(all[k]), all[i]->m->mem)))
 				return error_set(
 					err, OW_E_USAGE,
-					"%.*s is a copy of %.*s: nothing is compared with itself",
+					"%.*s is a copy of %.*s: a run cannot be compared with "
+					"itself",
 					(int)MIN(path_of(all[k]).len, 200u), path_of(all[k]).ptr,
 					(int)MIN(path_of(all[i]).len, 200u), path_of(all[i]).ptr);
 	return OW_OK;
@@ -160,7 +163,7 @@ struct reading_runs {
 	struct ow_error *err;
 };
 
-/* Reads a run again in another way. */
+/* Reads a run again with other options. */
 static ow_status read_again(const struct reading_runs *r, size_t i,
 			    const struct diff_read_options *options)
 {
@@ -169,7 +172,8 @@ static ow_status read_again(const struct reading_runs *r, size_t i,
 	return read_run(r->all[i], options, &r->runs[i], r->err);
 }
 
-/* Whether all runs have samples of a metric; those that were read by another one are read by it. */
+/* Returns whether all runs have samples of a metric; runs that were read with another metric are
+ * read again. */
 static ow_status read_by_metric(const struct reading_runs *r, const char *metric, bool frames,
 				bool *good)
 {
@@ -193,7 +197,8 @@ static ow_status read_by_metric(const struct reading_runs *r, const char *metric
 	return OW_OK;
 }
 
-/* Whether every run consists of samples of time or events, which can be counted; those of memory cannot. */
+/* Returns whether every run consists of samples of time or events, which can be counted; samples of memory
+ * cannot. */
 static bool are_samples(const struct reading_runs *r)
 {
 	for (size_t i = 0; i < r->count; i++)
@@ -223,7 +228,8 @@ static ow_status agree_on_metric(const struct reading_runs *r, bool frames)
 	return OW_OK;
 }
 
-/* A step cannot be compared with a recording: if some run has no steps, all are read as a whole. */
+/* A step cannot be compared with a recording: if some run has no steps, all runs are read as
+ * whole recordings. */
 static ow_status agree_on_steps(const struct reading_runs *r, bool frames)
 {
 	const struct diff_read_options whole = { NULL, frames, true };

@@ -8,15 +8,17 @@
 #include "base/buf.h"
 #include "base/json_escape.h"
 
-#define RUNS_MOST 4 /* of a side: rules take about as long as reading a file */
-#define EVENTS_MOST                                                                                \
-	1000000u /* of all runs that are asked: with more, rules take several times as long as the comparison */
+/* number of runs of a side whose advice is compared, because rules take about as long as reading
+ * a file */
+#define RUNS_MOST 4
+/* with more events in all compared runs, rules take several times as long as the comparison */
+#define EVENTS_MOST 1000000u
 #define WHERE_BYTES 200
 
-/* A rule in the runs of one side. */
+/* The state of a rule in the runs of one side. */
 struct side {
 	uint32_t runs, checked, found;
-	int64_t saving_ns; /* the most of all runs; -1: unknown */
+	int64_t saving_ns; /* largest saving over all runs; -1: unknown */
 	enum severity severity;
 	char where[WHERE_BYTES];
 };
@@ -34,7 +36,7 @@ static void add_row(const struct advice_row *row, struct side *side, bool *found
 	snprintf(side->where, sizeof(side->where), "%.*s", STR_ARG(row->where));
 }
 
-/* A rule without a row was checked and found nothing. */
+/* Adds the findings of a run. A rule without a row was checked and found nothing. */
 static void add_run(const struct advice *a, struct side *sides)
 {
 	for (size_t r = 0; r < rule_count; r++) {
@@ -170,7 +172,7 @@ static bool is_asked(size_t run, size_t base)
 	return run < base ? run < RUNS_MOST : run - base < RUNS_MOST;
 }
 
-/* Whether the recordings are too large for rules to be asked beside a comparison. */
+/* Returns whether the recordings are too large to run rules in a comparison. */
 static bool are_large(ow_profile *const *all, size_t base, size_t count)
 {
 	uint64_t events = 0;

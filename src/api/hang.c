@@ -14,12 +14,13 @@ void ow_hang_options_init(struct ow_hang_options *options)
 struct hang_files {
 	struct hang_job job;
 	struct path_list paths;
-	const char **recordings; /* what no reader of src/hang knows */
+	const char **recordings; /* paths of files that no reader of src/hang recognises */
 	bool *found;
 	size_t recording_count;
 };
 
-/* Whether a file that was not named is worth a word: what may be a damaged dump. */
+/* Returns whether a file that the user did not name deserves a message because it may be a
+ * damaged dump. */
 static bool may_be_dump(const struct input *in)
 {
 	unsigned char head[2] = { 0 };
@@ -51,7 +52,8 @@ static ow_status read_open(struct hang_files *f, struct input *in, const struct 
 		return OW_OK;
 	if (!in->size || (path->found && may_be_dump(in))) {
 		hang_add_unreadable(&f->job, path->name,
-				    in->size ? "its format is not known" : "it is empty");
+				    in->size ? "the format of the file is unknown"
+					     : "the file is empty");
 		return OW_OK;
 	}
 	f->found[f->recording_count] = path->found;
@@ -76,7 +78,7 @@ static ow_status read_one(struct hang_files *f, const struct path *path, struct 
 	return status;
 }
 
-/* All recordings together: the files of a ring are one recording. */
+/* Reads all recordings together, because the files of a ring are one recording. */
 static ow_status read_recordings(struct hang_files *f, const char *const *paths, size_t count,
 				 ow_status *opened, struct ow_error *err)
 {

@@ -23,7 +23,7 @@ void ow_merge_options_init(struct ow_merge_options *options)
 
 struct merging {
 	struct ow_merge_options options;
-	const char *path; /* NULL: options.write */
+	const char *path; /* path of the output; NULL: options.write receives it */
 	struct merge_clock *clocks;
 	size_t clock_count;
 	struct atomic_file file;
@@ -31,7 +31,7 @@ struct merging {
 	bool restarted;
 };
 
-/* Between the merged text and its file: names are replaced, then it is packed. */
+/* Filters the merged text before it is written: names are replaced, then the text is packed. */
 struct redacting {
 	struct merge_out to;
 	struct redact_text text;
@@ -59,8 +59,6 @@ static void report_line(void *arg, const char *text)
 	if (g->options.message)
 		g->options.message(g->options.message_arg, text, strlen(text));
 }
-
-/* ---- where the bytes go ---- */
 
 static ow_status write_file(void *arg, const void *bytes, size_t len, struct ow_error *err)
 {
@@ -92,8 +90,6 @@ static ow_status write_stream(void *arg, const void *bytes, size_t len, struct o
 		return OW_OK;
 	return error_set(err, OW_E_INTERRUPTED, "the reader of the output has closed it");
 }
-
-/* ---- without private names ---- */
 
 static ow_status put_packed(struct redacting *d, bool last, struct ow_error *err)
 {
@@ -128,7 +124,8 @@ static ow_status write_redacted(void *arg, const void *bytes, size_t len, struct
 	return put_packed(d, false, err);
 }
 
-/* Merges through it. The output cannot be started again: what was replaced is in order. */
+/* Merges with names replaced. The output cannot be restarted, because pseudonyms are assigned in
+ * order. */
 static ow_status merge_redacted(struct mem *mem, const struct merge_path *paths, size_t count,
 				const struct merge_options *options, const struct merge_out *to,
 				struct merge_counts *counts, struct ow_error *err)
@@ -155,15 +152,13 @@ static ow_status merge_redacted(struct mem *mem, const struct merge_path *paths,
 	return status;
 }
 
-/* What the first attempt wrote may have been longer. */
+/* Shortens the file, because the first attempt may have written more. */
 static ow_status cut_file(struct merging *g, struct ow_error *err)
 {
 	if (!g->restarted || ftruncate(g->file.fd, (off_t)g->offset) == 0)
 		return OW_OK;
 	return error_errno(err, errno, "%s", g->path);
 }
-
-/* ---- options and sums ---- */
 
 static void take_options(const struct merging *g, struct merge_options *to)
 {
@@ -213,8 +208,6 @@ static void fill_summary(const struct merge_counts *c, struct ow_merge_summary *
 	SIZED_OUT(to, &all);
 }
 
-/* ---- the call ---- */
-
 static ow_status merge_paths(struct merging *g, struct mem *mem, const struct merge_path *paths,
 			     size_t count, struct merge_counts *counts, struct ow_error *err)
 {
@@ -239,8 +232,6 @@ static ow_status merge_paths(struct merging *g, struct mem *mem, const struct me
 	return atomic_finish(&g->file, status, err);
 }
 
-/* ---- fitted clocks ---- */
-
 static ow_status copy_clock(struct merging *g, struct arena *arena, const struct worker *w,
 			    struct ow_error *err)
 {
@@ -259,7 +250,7 @@ static ow_status copy_clock(struct merging *g, struct arena *arena, const struct
 	return OW_OK;
 }
 
-/* All files must be of one job, with clocks that are known. */
+/* Takes the fitted clocks. All files must belong to one job, with known clocks. */
 static ow_status take_clocks(struct merging *g, struct arena *arena, const struct ranks_job *job,
 			     struct ow_error *err)
 {
@@ -289,7 +280,7 @@ static ow_status take_clocks(struct merging *g, struct arena *arena, const struc
 	return OW_OK;
 }
 
-/* Reads the files once more before they are merged. */
+/* Reads the files once before they are merged, to fit their clocks. */
 static ow_status fit_clocks(struct merging *g, struct path_list *list, struct ow_error *err)
 {
 	struct ow_ranks_options options;
@@ -310,7 +301,7 @@ static ow_status fit_clocks(struct merging *g, struct path_list *list, struct ow
 	return status;
 }
 
-/* The same with what the paths stand for. */
+/* Merges the files that the paths expand to. */
 static ow_status merge_list(struct merging *g, struct path_list *list, struct merge_counts *counts,
 			    struct ow_error *err)
 {

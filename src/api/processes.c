@@ -24,7 +24,7 @@ struct ow_processes {
 	size_t function_count;
 	char why[256];
 	double (*histories)
-		[PROCESS_HISTORY]; /* of each row, oldest first; the host's is the last one */
+		[PROCESS_HISTORY]; /* history of each row, oldest first; the host's is the last one */
 	size_t history_cap;
 };
 
@@ -186,8 +186,6 @@ void ow_processes_host(const ow_processes *p, struct ow_host *host)
 	SIZED_OUT(host, &full);
 }
 
-/* ---- functions ---- */
-
 ow_status ow_processes_sample(ow_processes *p, const int64_t *pids, size_t count,
 			      struct ow_error *err)
 {
@@ -233,8 +231,6 @@ bool ow_processes_function(const ow_processes *p, size_t index, struct ow_functi
 	return true;
 }
 
-/* ---- threads ---- */
-
 size_t ow_processes_threads(ow_processes *p, int64_t pid)
 {
 	if (pid <= 0 || pid > INT32_MAX || !thread_table_turn(&p->threads, (pid_t)pid, steady_ns()))
@@ -260,8 +256,6 @@ bool ow_processes_thread(const ow_processes *p, size_t index, struct ow_thread *
 	return true;
 }
 
-/* ---- signals ---- */
-
 ow_status ow_process_signal(int64_t pid, uint64_t start, int number, struct ow_error *err)
 {
 	struct proc_stat stat;
@@ -270,7 +264,7 @@ ow_status ow_process_signal(int64_t pid, uint64_t start, int number, struct ow_e
 
 	error_clear(err);
 	OW_TRY(proc_to_pid(pid, &id, err));
-	fd = (int)syscall(SYS_pidfd_open, id, 0); /* from here on the number means one process */
+	fd = (int)syscall(SYS_pidfd_open, id, 0); /* from here on the pid refers to one process */
 	if (fd < 0)
 		failed = errno;
 	else if (!proc_stat_read(id, 0, &stat) || stat.start_ticks != start)
@@ -286,5 +280,5 @@ ow_status ow_process_signal(int64_t pid, uint64_t start, int number, struct ow_e
 			 : failed == EPERM ? OW_E_PERMISSION
 					   : OW_E_UNSUPPORTED,
 			 "process %d: %s", (int)id,
-			 failed == ESRCH ? "it has ended" : strerror(failed));
+			 failed == ESRCH ? "the process has ended" : strerror(failed));
 }

@@ -15,7 +15,6 @@
 
 #include "opwatch_config.h"
 
-/* ---- reading rows ---- */
 /* For most profiles little happens: rows that an importer put off are made. Rows in a file of our own are verified first and
  * read under a guard; what was read is void if the file changed meanwhile. */
 
@@ -38,7 +37,7 @@ ow_status api_read_begin(ow_profile *p, uint64_t tables, struct reading *reading
 {
 	ow_status status;
 
-	reading->guarded = p && p->m->backing != NULL; /* a server's answer has no profile */
+	reading->guarded = p && p->m->backing != NULL; /* the answer of a server has no profile */
 	if (!reading->guarded)
 		return p ? model_require_rows(p->m, tables, err) : OW_OK;
 	OW_TRY(check_file(p->m, err));
@@ -57,8 +56,6 @@ ow_status api_read_end(ow_profile *p, struct reading *reading, ow_status status,
 	guard_leave(&reading->guard);
 	return check_file(p->m, err) == OW_OK ? status : OW_E_IO;
 }
-
-/* ---- loading ---- */
 
 void ow_open_options_init(struct ow_open_options *options)
 {
@@ -147,19 +144,19 @@ static bool report_progress(void *arg, uint64_t done, uint64_t total)
 
 static void fill_info(ow_profile *p, struct ow_file_info *info, const struct import_ctx *ctx)
 {
-	struct ow_file_info all = {
-		.size = sizeof(all),
-		.format = import_opw.name, /* its sources are those of its origin */
-		.coverage = ctx->coverage,
-		.missing_step_stats = ctx->missing_step_stats
-	};
+	struct ow_file_info all = { .size = sizeof(all),
+				    /* the sources of an opwatch file are those of its origin */
+				    .format = import_opw.name,
+				    .coverage = ctx->coverage,
+				    .missing_step_stats = ctx->missing_step_stats };
 
 	if (p->b.source.v)
 		all.format = model_str(p->m, p->m->source.format[p->b.source.v]).ptr;
 	SIZED_OUT(info, &all);
 }
 
-/* Failures of the builder (memory) are kept apart from the importer's: they end the profile. */
+/* Loads an input. Failures of the builder (memory) are kept apart from failures of the importer,
+ * because they end the profile. */
 static ow_status load(ow_profile *p, struct prepared *prepared,
 		      const struct ow_file_options *options, struct ow_file_info *info,
 		      struct ow_error *err)
@@ -190,7 +187,7 @@ static ow_status load(ow_profile *p, struct prepared *prepared,
 	return status;
 }
 
-/* A note about no source in particular. */
+/* Adds a note that belongs to no source. */
 static void note_skipped(ow_profile *p, uint64_t count, const struct ow_error *why)
 {
 	source_id source = p->b.source;
@@ -233,7 +230,8 @@ static ow_status add_input(ow_profile *p, struct input *in, const struct ow_file
 	return status;
 }
 
-/* Streams are given up early when no importer would take them, unless the caller says what they are. */
+/* Opens an input. A stream that no importer would accept is rejected early, unless the caller
+ * names its format. */
 static ow_status open_input(ow_profile *p, const char *path, bool format_known, struct input *in,
 			    struct ow_error *err)
 {
@@ -300,7 +298,8 @@ ow_status ow_profile_add_memory(ow_profile *p, const char *name, const void *dat
 		OW_TRY(input_from_memory(&in, &p->mem, name, data, len, err));
 		return add_input(p, &in, &full, info, err);
 	}
-	copy = mem_alloc(&p->mem, len + 1); /* records are read from it later */
+	/* the copy stays, because records are read from it later */
+	copy = mem_alloc(&p->mem, len + 1);
 	if (!copy)
 		return error_no_memory(err);
 	if (len)
@@ -313,7 +312,7 @@ ow_status ow_profile_add_memory(ow_profile *p, const char *name, const void *dat
 	return add_input(p, &in, &full, info, err);
 }
 
-/* A recording of several ranks has its name in front of each. */
+/* Renames a source. If a recording has several ranks, the name is put in front of each. */
 static void rename_source(ow_profile *p, uint32_t source, const char *path, const char *name)
 {
 	struct str is = model_str(p->m, p->m->source.path[source]);
@@ -337,7 +336,8 @@ static void rename_sources(ow_profile *p)
 			rename_source(p, i, list->items[k], list->items[k + 1]);
 }
 
-/* A checkpoint's names and values would give away what the model no longer has. */
+/* Redacts the profile. The checkpoint is dropped, because its names and values would reveal what
+ * the model no longer has. */
 static ow_status redact_profile(ow_profile *p, struct ow_error *err)
 {
 	if (p->has_checkpoint)
@@ -472,7 +472,7 @@ void ow_profile_memory(const ow_profile *p, struct ow_memory_use *use)
 	SIZED_OUT(use, &all);
 }
 
-/* Graphs first, then the files that annotate them; otherwise in the given order. */
+/* Orders inputs: graphs first, then files that annotate them; otherwise in the given order. */
 static int by_role(const void *a, const void *b)
 {
 	const struct prepared *const *x = a, *const *y = b;
@@ -482,14 +482,14 @@ static int by_role(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* These end everything; any other failure only loses the file. */
+/* Returns whether a failure ends the call; any other failure only loses the file. */
 static bool fatal(ow_status status)
 {
 	return status == OW_E_NO_MEMORY || status == OW_E_INTERRUPTED || status == OW_E_INTERNAL ||
 	       status == OW_E_USAGE;
 }
 
-/* Opens and recognises one. */
+/* Opens one file and detects its format. */
 static ow_status prepare_path(ow_profile *p, const struct path *path, struct prepared_list *list,
 			      struct ow_error *err)
 {
@@ -503,7 +503,7 @@ static ow_status prepare_path(ow_profile *p, const struct path *path, struct pre
 	return OW_OK;
 }
 
-/* Opens and recognises all. */
+/* Opens all files and detects their formats. */
 static ow_status prepare_all(ow_profile *p, const struct path_list *paths,
 			     struct prepared_list *list, struct ow_error *first)
 {
@@ -622,8 +622,6 @@ ow_status ow_profile_open(const char *const *paths, size_t count,
 	return status;
 }
 
-/* ---- saving ---- */
-
 void ow_save_options_init(struct ow_save_options *options)
 {
 	*options = (struct ow_save_options){ .size = sizeof(*options) };
@@ -694,8 +692,8 @@ ow_status ow_profile_save(ow_profile *p, const char *path, const struct ow_save_
 	return atomic_finish(&s.file, status, err);
 }
 
-/* Recordings of running programs: the checksums of all their blocks were compared when they were loaded. One file with several
- * ranks has several sources. */
+/* Checks recordings of running programs. Their blocks were verified when they were loaded. One file with
+ * several ranks has several sources. */
 static ow_status verify_recordings(const struct model *m, uint64_t *bytes, struct ow_error *err)
 {
 	*bytes = 0;
@@ -737,7 +735,6 @@ ow_status ow_profile_verify(ow_profile *p, uint64_t *bytes, struct ow_error *err
 	return api_read_end(p, &reading, status, err);
 }
 
-/* ---- estimates ---- */
 /* An estimate loads the first megabytes as a cut file and scales what that took: this works for every format, also inside
  * gzip and zstd, and no importer knows about it. */
 
@@ -764,7 +761,7 @@ static ow_status load_sample(ow_profile *p, const void *head, size_t len, const 
 	content = prepared.in->size;
 	e->content_bytes = scaled(content, e->file_bytes, len);
 	status = import_prepared(&p->b, &prepared, &p->import, &ctx, err);
-	/* The first part of a file may hold too little to be usable; its sizes are reported anyway. */
+	/* The first part of a file may be too small to be usable; its sizes are reported anyway. */
 	if (status == OW_E_NO_MEMORY || status == OW_E_INTERRUPTED)
 		return status;
 	if (p->b.status == OW_OK)
@@ -777,7 +774,8 @@ static ow_status load_sample(ow_profile *p, const void *head, size_t len, const 
 	return OW_OK;
 }
 
-/* A file of our own takes little more to open than to estimate, and a part of it says nothing. */
+/* Measures an opwatch file by opening it, which takes little more time than an estimate; a part
+ * of it would not be representative. */
 static ow_status measure_stored(ow_profile *p, struct input *in, struct ow_estimate *e,
 				struct ow_error *err)
 {

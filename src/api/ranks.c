@@ -17,22 +17,23 @@ void ow_ranks_options_init(struct ow_ranks_options *options)
 }
 
 #define THREADS_MOST 8
-#define OPEN_BYTES_MOST ((uint64_t)1 << 30) /* of the files that are read at once */
+#define OPEN_BYTES_MOST ((uint64_t)1 << 30) /* largest size of the files that are open at once */
 
-/* Files while several threads read them. They are added to the job in the order of the list, whatever ends first. */
+/* State of several threads that read files. The files are added to the job in the order of the list,
+ * whatever ends first. */
 struct reading_files {
 	const struct ow_ranks_options *options;
 	const struct path_list *list;
 	struct ranks_job *job;
 	atomic_size_t next;
-	pthread_mutex_t lock; /* of all below, and of the job */
+	pthread_mutex_t lock; /* guards all members below, and the job */
 	pthread_cond_t turned;
-	size_t turn; /* the file that is added next */
+	size_t turn; /* index of the file that is added next */
 	size_t skipped;
-	struct ow_error first; /* why the first was skipped */
+	struct ow_error first; /* reason why the first file was skipped */
 	ow_status status;
 	struct ow_error err;
-	double parts[THREADS_MOST]; /* of each thread's file, that are read */
+	double parts[THREADS_MOST]; /* part of each thread's file that is read */
 	bool cancelled;
 };
 
@@ -42,7 +43,7 @@ struct reading_file {
 	unsigned thread;
 };
 
-/* Progress of one file as progress of all of them. */
+/* Reports the progress of one file as progress of all files. */
 static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t total)
 {
 	const struct reading_file *one = arg;
@@ -89,7 +90,8 @@ static ow_status add_profile(struct ranks_job *job, ow_profile *p, const char *p
 	return api_read_end(p, &reading, status, err);
 }
 
-/* When it is the file's turn. A file in a folder need not be a trace; a file that was named has to be. */
+/* Adds a file when its turn comes. A file in a folder need not be a trace; a file that the user named must
+ * be one. */
 static void add_in_turn(struct reading_files *r, size_t file, ow_profile *p, ow_status status,
 			struct ow_error *err)
 {
@@ -136,7 +138,8 @@ static void read_some(void *arg, unsigned thread)
 	}
 }
 
-/* One thread per processor, unless the files that are open at once become too large. A memory limit applies to each file. */
+/* Returns the number of threads: one per processor, unless the open files become too large. A memory limit
+ * applies to each file. */
 static unsigned thread_count(const struct reading_files *r)
 {
 	uint64_t largest = 1;
@@ -163,8 +166,6 @@ static ow_status add_files(struct reading_files *r, struct ow_error *err)
 	return r->status;
 }
 
-/* ---- names ---- */
-
 static bool hide(struct ranks_job *job, struct pseudonyms *names,
 		 void (*replace)(struct pseudonyms *, struct str, struct buf *), struct str *text)
 {
@@ -181,7 +182,8 @@ static bool hide(struct ranks_job *job, struct pseudonyms *names,
 	return text->ptr != NULL;
 }
 
-/* Collectives are recognised by their names, so names are replaced after the files are read, and before sentences are made of them. */
+/* Replaces names after the files are read, because collectives are recognised by name, and before
+ * sentences are made of them. */
 static ow_status hide_names(struct ranks_job *job, struct mem *mem, struct ow_error *err)
 {
 	struct pseudonyms names;

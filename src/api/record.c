@@ -23,8 +23,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- a program records itself ---- */
-
 struct ow_recorder {
 	struct mem mem;
 	struct journal journal;
@@ -117,14 +115,12 @@ void ow_recorder_value(ow_recorder *r, uint32_t name, double value)
 	journal_value(&r->journal, name, value);
 }
 
-/* ---- record other programs ---- */
-
 void ow_record_options_init(struct ow_record_options *options)
 {
 	*options = (struct ow_record_options){ .size = sizeof(*options) };
 }
 
-/* A recording and who fills it. */
+/* A recording and the parts that fill it. */
 struct live {
 	struct ow_record_options options;
 	char recorder[PATH_MAX];
@@ -134,10 +130,10 @@ struct live {
 	struct stack_feed stacks;
 	struct anomaly_thread *attention;
 	const char *out_path;
-	char prefix[PATH_MAX]; /* of what attention saves */
+	char prefix[PATH_MAX]; /* prefix of the files that anomaly detection saves */
 };
 
-/* What attention saves is beside the recording, and called like it. */
+/* Names the files of anomaly detection: next to the recording, with its name as a prefix. */
 static ow_status name_attention(struct live *l, struct ow_error *err)
 {
 	struct str prefix = str_from(l->out_path);
@@ -151,7 +147,7 @@ static ow_status name_attention(struct live *l, struct ow_error *err)
 	return OW_OK;
 }
 
-#define SAVED_LIMIT ((uint64_t)1 << 30) /* of the minutes that one recording saves */
+#define SAVED_LIMIT ((uint64_t)1 << 30) /* largest size of the minutes that one recording saves */
 
 static ow_status anomaly_open(struct live *l, struct ow_error *err)
 {
@@ -177,7 +173,7 @@ static void report_problem(const struct live *l, const struct ow_error *problem)
 		l->options.message(l->options.message_arg, problem->text, strlen(problem->text));
 }
 
-/* The job runs: from now on the file is its recording. What fails here does not concern the job. */
+/* Starts the recording once the job runs. A failure here does not affect the job. */
 static void begin_recording(void *arg)
 {
 	struct live *l = arg;
@@ -230,7 +226,7 @@ static ow_status live_open(struct live *l, const char *out_path,
 	return OW_OK;
 }
 
-/* The first failure counts. */
+/* Closes everything; the first failure is returned. */
 static ow_status live_close(struct live *l, ow_status status, struct ow_record_summary *summary,
 			    struct ow_error *err)
 {
@@ -279,8 +275,8 @@ ow_status ow_record(const char *const *argv, const char *out_path,
 
 	error_clear(err);
 	if (argv[0] &&
-	    !launch_is_there(argv[0])) { /* also where a folder of PATH cannot be searched */
-		sums.exit_code = 127;	 /* as shells do */
+	    !launch_is_there(argv[0])) { /* also if a folder of PATH cannot be searched */
+		sums.exit_code = 127;	 /* exit codes as in shells */
 		status = error_errno(err, ENOENT, "%s", argv[0]);
 	} else {
 		status = l ? live_open(l, out_path, options, err) : error_no_memory(err);
@@ -294,7 +290,7 @@ ow_status ow_record(const char *const *argv, const char *out_path,
 
 #define STOP_PATIENCE_NS (10000 * 1000000LL)
 
-/* One process is enough; the others are reported if they cannot be attached. */
+/* Attaches to all processes. One success is enough; failures of others are reported. */
 static ow_status attach_all(struct live *l, const int64_t *pids, size_t count,
 			    struct ow_record_summary *summary, struct ow_error *err)
 {
@@ -330,7 +326,7 @@ static ow_status attach_all(struct live *l, const int64_t *pids, size_t count,
 	return attached ? OW_OK : first;
 }
 
-/* Called before the file is made, because that would replace an existing one. */
+/* Checks the pids before the file is created, because that would replace an existing file. */
 static ow_status check_pids(const int64_t *pids, size_t count, struct ow_error *err)
 {
 	uid_t owner;
@@ -359,7 +355,7 @@ static void collect_records(struct live *l, struct ow_record_summary *summary)
 		if (!collector_turn(&l->collector, -1))
 			break;
 		if (!collector_live(&l->collector) && l->collector.totals.processes)
-			return; /* they have ended */
+			return; /* the processes have ended */
 	}
 	summary->hooks_left = !collector_stop(&l->collector, STOP_PATIENCE_NS);
 }
@@ -391,8 +387,6 @@ ow_status ow_attach(const int64_t *pids, size_t count, const char *out_path,
 	free(l);
 	return status;
 }
-
-/* ---- sample stacks ---- */
 
 void ow_stacks_options_init(struct ow_stacks_options *options)
 {

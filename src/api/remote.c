@@ -33,8 +33,6 @@ void ow_remote_options_init(struct ow_remote_options *options)
 					       .silence_ms = DEFAULT_SILENCE_MS };
 }
 
-/* ---- passwords ---- */
-
 static ow_status take_password(ow_remote *remote, const char *text, size_t len, const char *from,
 			       struct ow_error *err)
 {
@@ -87,8 +85,6 @@ static ow_status find_password(ow_remote *remote, struct ow_error *err)
 	return OW_OK;
 }
 
-/* ---- opening ---- */
-
 static ow_status open_remote(ow_remote *remote, const char *address, struct ow_error *err)
 {
 	struct click_options click = { .http = { 10000, remote->options.silence_ms,
@@ -135,9 +131,7 @@ void ow_remote_free(ow_remote *remote)
 	free(remote);
 }
 
-/* ---- asking ---- */
-
-/* The server takes one statement, and some of them no semicolon. */
+/* Removes a final semicolon: the server takes one statement, and for some of them no semicolon. */
 static struct str bare_statement(const char *text)
 {
 	struct str s = str_trim(str_from(text));
@@ -164,10 +158,9 @@ static ow_status read_answer(ow_remote *remote, struct str text, struct mem *mem
 	buf_init(&answer, mem);
 	status = click_query(&remote->click, text, limit, &answer, err);
 	if (status == OW_OK && answer.len && !remote->click.is_tsv)
-		status =
-			error_set(err, OW_E_USAGE,
-				  "the text asks for a FORMAT of its own; leave it out, --json and "
-				  "--csv choose the form");
+		status = error_set(err, OW_E_USAGE,
+				   "the query has a FORMAT clause: leave it out; --json and --csv "
+				   "choose the output format");
 	if (status == OW_OK)
 		status = make_table(buf_str(&answer), "sql", mem, r, err);
 	buf_release(&answer);
@@ -192,7 +185,7 @@ static ow_status read_kept(ow_remote *remote, struct str text, struct mem *mem, 
 typedef ow_status (*answer_fn)(ow_remote *remote, struct str text, struct mem *mem,
 			       struct table **r, struct ow_error *err);
 
-/* A result that owns its memory. */
+/* Makes a result that owns its memory. */
 static ow_status own_result(ow_remote *remote, answer_fn answer, struct str text, ow_result **out,
 			    struct ow_error *err)
 {
@@ -224,8 +217,6 @@ ow_status ow_remote_query(ow_remote *remote, const char *text, ow_result **out,
 	return own_result(remote, read_answer, statement, out, err);
 }
 
-/* ---- kept runs ---- */
-
 _Static_assert(OW_KEPT_ID == BASELINE_ID + 1, "the length of an id");
 
 ow_status ow_remote_keep(ow_remote *remote, const char *path, const struct ow_kept_run *run,
@@ -251,8 +242,6 @@ ow_status ow_remote_fetch(ow_remote *remote, const char *id, const char *path, s
 	error_clear(err);
 	return baseline_fetch(&remote->click, id, path, err);
 }
-
-/* ---- ranks ---- */
 
 static ow_status compare_ranks(ow_remote *remote, struct mem *mem, const struct ranks_on *on,
 			       struct table **out, struct ow_error *err)
@@ -280,7 +269,7 @@ ow_status ow_ranks_remote(ow_remote *remote, const char *const *runs, size_t cou
 			  struct ow_error *err)
 {
 	struct ranks_on on = { .runs = { runs, count } };
-	const char *most = getenv("OPWATCH_RANKS_COLLECTIVES"); /* for tests */
+	const char *most = getenv("OPWATCH_RANKS_COLLECTIVES"); /* smaller limit for tests */
 	struct ow_ranks_options full;
 	ow_result *result = calloc(1, sizeof(*result));
 	ow_status status;
@@ -301,8 +290,6 @@ ow_status ow_ranks_remote(ow_remote *remote, const char *const *runs, size_t cou
 	*out = result;
 	return OW_OK;
 }
-
-/* ---- pushing ---- */
 
 _Static_assert(OW_CONTENT_TEXT == CONTENT_HEX + 1, "the length of a hash");
 
@@ -342,7 +329,7 @@ static uint64_t add_text(uint64_t hash, const char *text)
 	return (hash ^ 0xff) * 0x100000001b3ull;
 }
 
-/* Options of the import that change rows. */
+/* Hashes the import options that change rows. */
 static uint64_t hash_reading(const ow_profile *p)
 {
 	const struct ow_open_options *o = &p->options;

@@ -16,7 +16,7 @@ static bool is_grouping(const char *by)
 	return false;
 }
 
-/* The step is chosen among those of the replay, so that the steps before it are there. */
+/* Chooses the step among those of the replay, so that the steps before it exist. */
 static ow_status make_filter(ow_profile *p, const struct ow_view_options *options,
 			     struct event_filter *filter, int64_t *step, struct ow_error *err)
 {
@@ -53,7 +53,7 @@ ow_status ow_path(ow_profile *p, const struct ow_view_options *options, const ch
 	error_clear(err);
 	*out = NULL;
 	OW_TRY(api_check_frozen(p, err));
-	if (by && strcmp(by, "phase") == 0) /* kinds of nodes are the phases of a path */
+	if (by && strcmp(by, "phase") == 0) /* "phase" is accepted as another word for "kind" */
 		by = "kind";
 	if (by && !is_grouping(by))
 		return error_set(err, OW_E_USAGE,

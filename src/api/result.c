@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* The public enums are the internal ones. */
+/* The public enums have the values of the internal ones. */
 _Static_assert((int)OW_TYPE_NUMBER == (int)TYPE_NUMBER, "types");
 _Static_assert((int)OW_UNIT_MICROS == (int)UNIT_MICROS && (int)OW_UNIT_PERCENT == (int)UNIT_PERCENT,
 	       "units");
@@ -40,7 +40,7 @@ void ow_result_free(ow_result *result)
 	if (!result)
 		return;
 	table_free(result->r);
-	if (!result->profile) { /* of a server: its memory is its own */
+	if (!result->profile) { /* the result of a server owns its memory */
 		free(result);
 		return;
 	}
@@ -96,7 +96,7 @@ void ow_view_options_drop(const ow_profile *p, const char *name, struct ow_view_
 	SIZED_OUT(options, &full);
 }
 
-/* Tables that grow with the number of events: those are most of a file, and may not have been made yet. */
+/* Tables that grow with the number of events: most of a file, and possibly not built yet. */
 #define EVENT_TABLES                                                                               \
 	(TABLE_BIT(event) | TABLE_BIT(event_key) | TABLE_BIT(event_args) | TABLE_BIT(flow) |       \
 	 TABLE_BIT(counter) | TABLE_BIT(link) | TABLE_BIT(tensor))
@@ -113,7 +113,7 @@ static uint64_t tables_of(const struct model *m, const struct view *view,
 	return view->tree && !part && !linked ? TABLES_ALL & ~EVENT_TABLES : TABLES_ALL;
 }
 
-/* An empty table says why it is empty; one of types that the graph does not have, which it has instead. */
+/* Explains why a table is empty; for types that the graph does not have, names those that it has. */
 static ow_status explain_empty(const struct view *view, const struct model *m,
 			       const struct ow_view_options *options, struct table *r,
 			       struct ow_error *err)
@@ -133,7 +133,7 @@ static ow_status explain_empty(const struct view *view, const struct model *m,
 	return r->footer ? OW_OK : error_no_memory(err);
 }
 
-/* Trees and lists of ops have one row for what several files call the same. */
+/* Warns if trees and lists of ops merge rows of different jobs that have the same name. */
 static ow_status warn_of_jobs(const struct view *view, const struct model *m,
 			      const struct ow_view_options *options, struct table *r,
 			      struct ow_error *err)
@@ -154,7 +154,7 @@ static ow_status warn_of_jobs(const struct view *view, const struct model *m,
 	return r->footer ? OW_OK : error_no_memory(err);
 }
 
-/* Whether a view is of the whole recording: the advice is, too. */
+/* Returns whether the options cover the whole recording, as the advice does. */
 static bool is_whole(const struct ow_view_options *options)
 {
 	struct ow_view_options none;
@@ -190,9 +190,10 @@ ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options 
 		table_free(r);
 		r = table_new(&p->mem, view->name, err);
 		status = r ? OW_OK : OW_E_NO_MEMORY;
-		if (r) /* files of tables want a column */
+		if (r) /* file formats for tables need at least one column */
 			table_add_column(r, "name", "name", TYPE_TEXT, UNIT_NONE);
-		view = &view_lines; /* a table, empty for the same reason */
+		/* the view `lines` is a table and is empty for the same reason */
+		view = &view_lines;
 		error_clear(err);
 	}
 	if (status == OW_OK)
@@ -219,9 +220,9 @@ ow_status ow_view(ow_profile *p, const char *name, const struct ow_view_options 
 	return status;
 }
 
-#define TENSOR_SHOWN 200 /* bytes of a tensor's text in a cell */
+#define TENSOR_SHOWN 200 /* largest number of bytes of a tensor's text in a cell */
 
-/* tfprof's text of a tensor as one line of a table: "[[1.00 2.00],[3.00 4.00]]". */
+/* Writes tfprof's text of a tensor as one line of a table: "[[1.00 2.00],[3.00 4.00]]". */
 static void tensor_cell(struct str text, struct buf *to)
 {
 	size_t from = to->len, len;
@@ -233,7 +234,7 @@ static void tensor_cell(struct str text, struct buf *to)
 		len = utf8_decode(text, &code);
 		if (code == ']' && (last == ' ' || last == ','))
 			to->len--;
-		if (len == 1 && code == 0xfffd) /* strings may be any bytes */
+		if (len == 1 && code == 0xfffd) /* strings may contain any bytes */
 			buf_add_char(to, '?');
 		else if (code != '\n')
 			buf_add(to, text.ptr, len);
@@ -488,8 +489,6 @@ const char *ow_result_message(const ow_result *result, uint32_t index)
 	return tree && index < tree->message_count ? tree->messages[index].ptr : NULL;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------- */
-
 void ow_write_options_init(struct ow_write_options *options)
 {
 	*options = (struct ow_write_options){ .size = sizeof(*options) };
@@ -517,7 +516,7 @@ static void send_stdout_line(void *arg, struct str line)
 		writer->options->progress(writer->options->line_arg, line.ptr, line.len);
 }
 
-/* Text of a checkpoint's tensor, or the line that says why there is none. */
+/* Returns the text of a checkpoint's tensor, or the line that says why there is none. */
 static void tensor_text(void *arg, struct str name, struct buf *text, struct buf *message)
 {
 	struct writing *writer = arg;
@@ -542,7 +541,8 @@ static void tensor_text(void *arg, struct str name, struct buf *text, struct buf
 	checkpoint_tensor_release(&tensor);
 }
 
-/* DuckDB writes files only: an unlinked one, which is copied to where the caller wants it. */
+/* Writes Parquet. DuckDB writes only to files, so it writes to an unlinked file, which is copied
+ * to the target. */
 static ow_status write_parquet(struct table *t, const struct out *out, struct ow_error *err)
 {
 	char path[64], bytes[1 << 16];
@@ -630,7 +630,7 @@ ow_status ow_result_write(ow_result *result, const char *name,
 	tables = sink->events ? TABLES_ALL : TABLES_ALL & ~EVENT_TABLES;
 	if (sink->accepts & SINK_RESULT && !writes_tree(sink, result, &sink_options)) {
 		OW_TRY(flatten(result, err));
-		tables = 0; /* writes texts and numbers, no rows */
+		tables = 0; /* this sink writes texts and numbers but no rows */
 	}
 	OW_TRY(api_read_begin(result->profile, tables, &reading, err));
 	status = result->r->tree && !sink->folded
@@ -644,8 +644,6 @@ ow_status ow_result_write(ow_result *result, const char *name,
 		result->r->row_count = rows;
 	return api_read_end(result->profile, &reading, status, err);
 }
-
-/* ---- views with functions of their own ---- */
 
 ow_status ow_verdict(ow_profile *p, const struct ow_view_options *options, char *text, size_t size,
 		     struct ow_error *err)
@@ -706,8 +704,6 @@ ow_status ow_nsys_stats(ow_profile *p, const char *name, const struct ow_view_op
 	}
 	return api_wrap_result(p, r, out, err);
 }
-
-/* ---- Arrow ------------------------------------------------------------------------------------ */
 
 void ow_arrow_options_init(struct ow_arrow_options *options)
 {

@@ -15,18 +15,18 @@ static inline void sized_copy(void *to, const void *from, size_t size)
 		       size - sizeof(size_t));
 }
 
-/* Options of the caller (may be NULL) over the defaults in *to. The size in *to stays. */
+/* Copies the caller's options (may be NULL) over the defaults in *to. The size in *to stays. */
 #define SIZED_IN(to, from)                                                                         \
 	do {                                                                                       \
-		(void)((to) == (from)); /* the same type */                                        \
+		(void)((to) == (from)); /* compiles only if both have the same type */             \
 		if (from)                                                                          \
 			sized_copy(to, from, MIN((from)->size, sizeof(*(to))));                    \
 	} while (0)
 
-/* *from to the caller's struct (may be NULL), up to the caller's size, which stays. */
+/* Copies *from to the caller's struct (may be NULL), up to the caller's size, which stays. */
 #define SIZED_OUT(to, from)                                                                        \
 	do {                                                                                       \
-		(void)((to) == (from)); /* the same type */                                        \
+		(void)((to) == (from)); /* compiles only if both have the same type */             \
 		if (to)                                                                            \
 			sized_copy(to, from, MIN((to)->size, sizeof(*(from))));                    \
 	} while (0)

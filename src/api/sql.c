@@ -17,7 +17,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define TEXT_ROWS 10000 /* that are aligned with each other */
+#define TEXT_ROWS 10000 /* number of rows that are aligned with each other */
 
 struct ow_sql {
 	struct mem mem;
@@ -96,8 +96,6 @@ void ow_sql_cancel(ow_sql *s)
 {
 	sql_cancel(s->sql);
 }
-
-/* ---- results as tables ---- */
 
 ow_status api_hold_rows(struct sql_script *script, struct table *from, struct table *r,
 			struct ow_error *err)
@@ -194,18 +192,16 @@ ow_status ow_sql_query_with(ow_sql *s, const char *text, const struct ow_sql_par
 	return api_wrap_result(s->first, r, out, err);
 }
 
-/* ---- results through a sink ---- */
-
 struct writing {
 	ow_sql *sql;
 	const struct sink *sink;
 	struct sink_options options;
-	uint32_t limit; /* rows of a statement */
+	uint32_t limit; /* largest number of rows of a statement */
 	const struct out *out;
 	struct ow_error *err;
 };
 
-/* The next rows of those that are wanted; none at the end. */
+/* Fetches the next wanted rows; none at the end. */
 static ow_status fetch(struct writing *w, struct sql_script *script, struct table *from,
 		       uint32_t *left)
 {
@@ -235,7 +231,7 @@ static ow_status write_pieces(struct writing *w, struct sql_script *script, stru
 	return OW_OK;
 }
 
-/* Tables for people are aligned, so rows are held; beyond many of them a new table begins. */
+/* Writes tables for people. Rows are held to align them; after many rows a new table begins. */
 static ow_status write_tables(struct writing *w, struct sql_script *script, struct table *from)
 {
 	ow_status status = OW_OK;
@@ -301,7 +297,8 @@ static ow_status write_result(struct writing *w, struct sql_script *script, stru
 	return is_plan(from) ? write_plan(w, script, from) : write_tables(w, script, from);
 }
 
-/* Between two results: tables have an empty line, and several documents of JSON are one list. */
+/* Writes the separator between two results: an empty line between tables; several JSON documents
+ * form one list. */
 static ow_status write_between(const struct writing *w, const char *text)
 {
 	return w->out->write(w->out->arg, text, strlen(text), w->err);
@@ -360,8 +357,6 @@ ow_status ow_sql_write(ow_sql *s, const char *text, const char *sink,
 	return status;
 }
 
-/* ---- Parquet ---- */
-
 ow_status ow_sql_write_parquet(ow_sql *s, const char *text, const char *path, struct ow_error *err)
 {
 	struct atomic_path to;
@@ -370,7 +365,7 @@ ow_status ow_sql_write_parquet(ow_sql *s, const char *text, const char *path, st
 
 	error_clear(err);
 	OW_TRY(atomic_path_find_regular(&to, path, "a Parquet file", err));
-	/* A session of its own, which may write that file and nothing else. */
+	/* a session of its own may write that file and no other */
 	OW_TRY(open_session(s, to.temp, &sql, err));
 	status = sql_copy_parquet(sql, str_from(text), to.temp, err);
 	sql_close(sql);
@@ -380,8 +375,6 @@ ow_status ow_sql_write_parquet(ow_sql *s, const char *text, const char *path, st
 		atomic_path_discard(&to);
 	return status;
 }
-
-/* ---- what there is ---- */
 
 bool ow_relation_info(size_t index, struct ow_part_info *info)
 {

@@ -21,8 +21,6 @@ void ow_system_options_init(struct ow_system_options *options)
 	*options = (struct ow_system_options){ .size = sizeof(*options), .hz = 99 };
 }
 
-/* ---- counters ---- */
-
 static void add_counter(struct builder *b, track_id track, const char *name, const char *series,
 			int64_t ts_ns, double value)
 {
@@ -57,7 +55,7 @@ static void add_uses(struct builder *b, const struct system_recording *r)
 	}
 }
 
-/* A sum is shown as its increase per second. */
+/* Adds counters of the host. A sum is shown as its increase per second. */
 static void add_host(struct builder *b, const struct system_recording *r)
 {
 	track_id track = builder_track(b, &(struct track_row){ .name = builder_cstr(b, "host"),
@@ -103,9 +101,7 @@ static void add_notes(struct builder *b, const struct system_recording *r)
 			     "the recording ended early: its samples took 1 GB");
 }
 
-/* ---- all of it ---- */
-
-/* The importer reads what was sampled; names of functions come from this machine. */
+/* Makes a profile of the samples with the importer; function names come from this machine. */
 static ow_status make_profile(ow_profile *p, int fd, const struct system_recording *r,
 			      struct ow_error *err)
 {

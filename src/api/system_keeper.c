@@ -27,7 +27,7 @@ struct system_keeper {
 	char folder[PATH_MAX];
 	pthread_t thread;
 	volatile bool stop;
-	uint64_t first, next; /* numbers of files */
+	uint64_t first, next; /* numbers of the first file and of the next file */
 };
 
 static bool goes_on(void *arg)
@@ -110,7 +110,7 @@ static void *keep_parts(void *arg)
 	return NULL;
 }
 
-/* Goes on after the last file of a daemon before. */
+/* Continues after the last file of an earlier daemon. */
 static void find_parts(struct system_keeper *k)
 {
 	char path[PATH_MAX + 64];
@@ -121,7 +121,7 @@ static void find_parts(struct system_keeper *k)
 	snprintf(path, sizeof(path), "%s/[0-9][0-9][0-9][0-9][0-9][0-9].opw", k->folder);
 	if (glob(path, 0, NULL, &found) != 0)
 		return;
-	for (size_t i = 0; i < found.gl_pathc; i++) { /* in their order */
+	for (size_t i = 0; i < found.gl_pathc; i++) { /* the paths are sorted */
 		uint64_t number = strtoull(strrchr(found.gl_pathv[i], '/') + 1, NULL, 10);
 
 		k->first = i ? k->first : number;
@@ -139,7 +139,8 @@ static ow_status make_folder(struct system_keeper *k, struct ow_error *err)
 	else
 		runtime_data_dir(dir, sizeof(dir));
 	snprintf(k->folder, sizeof(k->folder), "%s/system", dir);
-	OW_TRY(runtime_make_dir(dir, geteuid() == 0 ? 0711 : 0700, err)); /* as the daemon does */
+	/* same permissions as the daemon's folder */
+	OW_TRY(runtime_make_dir(dir, geteuid() == 0 ? 0711 : 0700, err));
 	return runtime_make_dir(k->folder, 0700, err);
 }
 
@@ -157,7 +158,8 @@ ow_status system_keeper_start(const struct ow_daemon_options *options, struct sy
 	status = make_folder(k, err);
 	if (status == OW_OK) {
 		find_parts(k);
-		status = record_part(k, 20000000, err); /* whether the kernel allows it */
+		/* tests whether the kernel allows sampling */
+		status = record_part(k, 20000000, err);
 	}
 	if (status != OW_OK && status != OW_E_EMPTY) {
 		free(k);

@@ -6,10 +6,10 @@
 
 struct system_keeper;
 
-/* Fails when the kernel does not let us sample, or the folder cannot be made. */
+/* Starts sampling. Fails if the kernel does not allow it, or the folder cannot be created. */
 ow_status system_keeper_start(const struct ow_daemon_options *options, struct system_keeper **out,
 			      struct ow_error *err);
-/* Keeps what was sampled so far. NULL is fine. */
+/* Stops sampling; samples taken so far are kept. Accepts NULL. */
 void system_keeper_stop(struct system_keeper *keeper);
 
 #endif

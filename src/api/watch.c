@@ -73,7 +73,7 @@ static bool is_watched(const struct watch *w, const char *path)
 	return false;
 }
 
-/* Adds a job under the name that the user asked for. */
+/* Adds a job under the name that the user gave. */
 static ow_status add_job(struct watch *w, const struct job_info *job, struct ow_error *err)
 {
 	struct ow_error gone = { 0 };
@@ -138,8 +138,6 @@ bool ow_watch_job(const ow_watch *watch, size_t index, struct ow_job *job)
 	return true;
 }
 
-/* ---- the last minute ---- */
-
 static ow_status check_index(const ow_watch *watch, size_t index, struct ow_error *err)
 {
 	error_clear(err);
@@ -156,7 +154,7 @@ static struct follow_range last_span(const struct follow *f, int64_t span_ns)
 				      .to_ns = INT64_MAX };
 }
 
-/* Several recordings are put together. */
+/* Saves a job with several recordings as one profile. */
 static ow_status save_profile(ow_watch *watch, size_t index, int64_t span_ns, const char *path,
 			      struct ow_error *err)
 {

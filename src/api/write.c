@@ -18,8 +18,6 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-/* ---- where bytes go ---- */
-
 ow_status api_write_bytes(void *arg, const void *bytes, size_t len, struct ow_error *err)
 {
 	const struct api_writer *writer = arg;
@@ -46,8 +44,8 @@ ow_status ow_result_write_file(ow_result *result, const char *sink,
 		&file, ow_result_write(result, sink, options, api_write_to_file, &file, err), err);
 }
 
-/* ---- timelines ---- */
-/* Traced steps of TensorFlow are drawn as its class Timeline draws them, from their records; everything else from its events. */
+/* Sets the defaults. Traced steps of TensorFlow are drawn from their records as its class Timeline draws
+ * them; everything else is drawn from events. */
 
 void ow_timeline_options_init(struct ow_timeline_options *options)
 {
@@ -59,7 +57,8 @@ void ow_timeline_options_init(struct ow_timeline_options *options)
 						 .rank = -1 };
 }
 
-/* One step at a time is in memory: each is read once for its devices, and once to be drawn. */
+/* Draws the steps one at a time to save memory: each is read once for its devices, and once to
+ * be drawn. */
 static ow_status draw_each_step(ow_profile *p, const struct tf_traced_steps *steps,
 				const struct ow_timeline_options *options, struct step_timeline *t,
 				bool devices, struct ow_error *err)
@@ -115,7 +114,7 @@ static ow_status draw_steps(ow_profile *p, const struct tf_traced_steps *steps,
 	return step_timeline_finish(&t);
 }
 
-/* The critical path of the step that is asked for; *out is due to table_free in any case. */
+/* Finds the critical path of the chosen step; the caller calls table_free on *out in any case. */
 static ow_status find_path(ow_profile *p, const struct ow_timeline_options *options,
 			   const struct event_filter *filter, struct table **out,
 			   struct ow_error *err)
@@ -215,8 +214,6 @@ ow_status ow_timeline_write_file(ow_profile *p, const struct ow_timeline_options
 			     err);
 }
 
-/* ---- messages of TensorFlow ---- */
-
 static ow_status append_attrs(void *arg, op_id op, struct buf *to, struct ow_error *err)
 {
 	return record_attrs(arg, op, to, err);
@@ -276,8 +273,6 @@ ow_status ow_tf_op_log_write_file(ow_profile *p, const char *path, struct ow_err
 	return write_tf_file(p, ow_tf_op_log_write, path, err);
 }
 
-/* ---- facts ---- */
-
 ow_status ow_info_json(ow_profile *p, ow_write_fn write, void *arg, struct ow_error *err)
 {
 	struct api_writer writer = { write, arg };
@@ -288,7 +283,7 @@ ow_status ow_info_json(ow_profile *p, ow_write_fn write, void *arg, struct ow_er
 	error_clear(err);
 	OW_TRY(api_check_frozen(p, err));
 	OW_TRY(api_read_begin(p, TABLES_ALL, &reading, err));
-	status = model_require_stacks(p->m, err); /* or none would be counted */
+	status = model_require_stacks(p->m, err); /* otherwise no stack would be counted */
 	if (status == OW_OK)
 		status = facts_write_json(p->m, &out, err);
 	return api_read_end(p, &reading, status, err);

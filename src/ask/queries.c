@@ -35,8 +35,6 @@ static ow_status add(struct queries *q, const struct query *query, struct ow_err
 	return OW_OK;
 }
 
-/* ---- folders ---- */
-
 static ow_status read_file(struct queries *q, const char *path, struct str *text,
 			   struct ow_error *err)
 {
@@ -50,7 +48,9 @@ static ow_status read_file(struct queries *q, const char *path, struct str *text
 	if (fstat(fileno(file), &st) < 0)
 		status = error_errno(err, errno, "%s", path);
 	else if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
-		status = error_set(err, OW_E_FORMAT, "%s: no query has more than a megabyte", path);
+		status = error_set(err, OW_E_FORMAT,
+				   "%s: the file is too large for a query: at most 1 MB is allowed",
+				   path);
 	bytes = status == OW_OK ? arena_push(&q->arena, (size_t)st.st_size + 1) : NULL;
 	if (status == OW_OK && !bytes)
 		status = error_no_memory(err);
@@ -97,8 +97,6 @@ static ow_status add_dir(struct queries *q, const char *path, struct ow_error *e
 	closedir(dir);
 	return status;
 }
-
-/* ---- all of them ---- */
 
 static int by_name(const void *a, const void *b)
 {

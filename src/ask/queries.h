@@ -25,7 +25,7 @@
 #include "base/str.h"
 #include "sql/sql.h"
 
-/* One that is built in; made by cmake/queries.cmake. */
+/* A query that is built in; the table is made by cmake/queries.cmake. */
 struct query_file {
 	const char *name;
 	struct str text;
@@ -35,35 +35,36 @@ extern const size_t query_file_count;
 
 struct query_param {
 	const char *name, *doc;
-	enum column_type type; /* TYPE_INT, TYPE_REAL or TYPE_TEXT */
-	const char *usual;     /* its default, as a user would type it */
+	enum column_type type; /* type of the parameter: TYPE_INT, TYPE_REAL or TYPE_TEXT */
+	const char *usual;     /* default value of the parameter, as a user would type it */
 };
 
-/* What a query without rows looks at to say why: rows of a table, as after FROM. */
+/* A condition that explains why a query has no rows: rows of a table, written as after FROM. */
 struct query_need {
 	const char *rows;
-	const char *text; /* the reason, or the name of the other query */
+	const char *text; /* reason to show, or name of the other query to suggest */
 	bool instead;
 };
 
 struct query {
 	const char *name, *title, *doc;
-	const char *path;	/* of the file; NULL when it is built in */
-	const char *sql;	/* for the embedded engine */
-	const char *clickhouse; /* or NULL: not available in this form */
+	const char *path;	/* path of the query's file; NULL when the query is built in */
+	const char *sql;	/* text of the query for the embedded engine */
+	const char *clickhouse; /* text of the query for ClickHouse; NULL: not available there */
 	const struct query_param *params;
 	size_t param_count;
 	const struct query_need *needs;
 	size_t need_count;
-	const char
-		*none; /* why it has no rows although all tables that it needs have some; or NULL */
+	/* reason to show if the query has no rows although all tables that it needs have some;
+	 * or NULL */
+	const char *none;
 	size_t least_runs;
 };
 
 struct queries {
 	struct mem *mem;
 	struct arena arena;
-	struct query *items; /* by name */
+	struct query *items; /* queries, sorted by name */
 	size_t count, cap;
 };
 
@@ -72,17 +73,18 @@ struct queries {
 ow_status queries_open(struct queries *q, struct mem *mem, const struct ow_list *dirs,
 		       struct ow_error *err);
 void queries_close(struct queries *q);
-/* The query of that name; NULL when there is none. */
+/* Returns the query of that name; NULL if there is none. */
 const struct query *queries_find(const struct queries *q, const char *name);
 
-/* query_text.c: the header and the forms of one file. */
+/* query_text.c: parses the header and the SQL texts of one query file. */
 ow_status query_parse(struct arena *arena, const char *name, const char *path, struct str text,
 		      struct query *query, struct ow_error *err);
 
-/* query_values.c: "name=value", or the defaults, as values of all parameters, in their order. */
+/* query_values.c: makes the values of all parameters, in order, from "name=value" or the
+ * defaults. */
 ow_status query_values(const struct query *query, const struct ow_list *given, struct arena *arena,
 		       struct sql_param **values, struct ow_error *err);
-/* The query with literals for its parameters, for an engine that takes no values beside the text. */
+/* Writes the query with its parameters as literals, for an engine that takes no separate values. */
 ow_status query_render(const char *text, const struct sql_param *values, size_t count,
 		       struct buf *to, struct ow_error *err);
 

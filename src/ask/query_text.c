@@ -61,7 +61,7 @@ static bool read_type(struct str word, enum column_type *type)
 	return true;
 }
 
-/* limit int 20: rows to show */
+/* Reads a parameter line, such as "limit int 20: rows to show". */
 static ow_status read_param(struct reading *r, struct str rest, struct ow_error *err)
 {
 	struct query_param *param = &r->params[r->query->param_count];
@@ -71,7 +71,7 @@ static ow_status read_param(struct reading *r, struct str rest, struct ow_error 
 	if (r->query->param_count == PARAMS_MAX)
 		return fault(r, err, "more than 16 parameters");
 	rest = str_trim(rest);
-	if (str_starts(rest, STR("'"))) { /* a colon may be inside */
+	if (str_starts(rest, STR("'"))) { /* a quoted default value may contain a colon */
 		size_t quote = str_find_char(str_skip(rest, 1), '\'');
 
 		if (quote == STR_NONE)
@@ -97,7 +97,7 @@ static ow_status read_param(struct reading *r, struct str rest, struct ow_error 
 	return OW_OK;
 }
 
-/* needs: TABLE WHERE … | REASON, and instead: QUERY | TABLE WHERE … */
+/* Reads a line "needs: TABLE WHERE … | REASON" or "instead: QUERY | TABLE WHERE …". */
 static ow_status read_need(struct reading *r, struct str rest, bool instead, struct ow_error *err)
 {
 	struct query_need *need = &r->needs[r->query->need_count];
@@ -152,7 +152,7 @@ static ow_status read_header_line(struct reading *r, struct str line, struct ow_
 	return OW_OK;
 }
 
-/* Cuts the next line off. */
+/* Cuts off the next line of the text. */
 static bool next_line(struct reading *r, struct str *rest, struct str *line)
 {
 	if (!rest->len || !str_split(rest, '\n', line))
@@ -162,7 +162,7 @@ static bool next_line(struct reading *r, struct str *rest, struct str *line)
 	return true;
 }
 
-/* Finds the line that begins the other form. */
+/* Cuts off the ClickHouse form of the query, which begins with its own line. */
 static struct str cut_clickhouse(struct str *sql, bool *same)
 {
 	struct str rest = *sql, line;

@@ -48,7 +48,7 @@ static ow_status unknown(const struct query *query, struct str name, struct ow_e
 			 STR_ARG(name), *list ? list : "none");
 }
 
-/* '-' and '_' are the same. */
+/* Compares two names; '-' and '_' count as equal. */
 static bool same_name(struct str a, const char *b)
 {
 	if (a.len != strlen(b))
@@ -90,8 +90,6 @@ ow_status query_values(const struct query *query, const struct ow_list *given, s
 	return OW_OK;
 }
 
-/* ---- literals ---- */
-
 static void put_text(struct buf *to, struct str text)
 {
 	buf_add_char(to, '\'');
@@ -115,12 +113,14 @@ static void put_value(struct buf *to, const struct sql_param *value)
 	else if (value->type == TYPE_REAL)
 		buf_printf(to, signbit(value->real) ? "(%.17g)" : "%.17g", value->real);
 	else if (value->number < 0)
-		buf_printf(to, "(%" PRId64 ")", value->number); /* a - (-1) */
+		buf_printf(to, "(%" PRId64 ")",
+			   value->number); /* parentheses keep "a - (-1)" from becoming a comment */
 	else
-		buf_printf(to, "%" PRId64, value->number); /* LIMIT takes no parentheses */
+		buf_printf(to, "%" PRId64, value->number); /* LIMIT does not accept parentheses */
 }
 
-/* The end of the quoted part or comment that begins at `at`; `at` itself when none begins there. */
+/* Returns the end of the quoted part or comment that begins at `at`; `at` itself if none begins
+ * there. */
 static size_t skip_quoted(const char *text, size_t at)
 {
 	char quote = text[at];

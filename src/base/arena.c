@@ -13,7 +13,7 @@
 
 struct arena_block {
 	struct arena_block *next;
-	size_t size; /* with this header */
+	size_t size; /* size of the block, including this header */
 };
 
 void arena_init(struct arena *arena, struct mem *mem)
@@ -54,7 +54,7 @@ static bool add_block(struct arena *arena, size_t need)
 	if (!block)
 		return false;
 	block->size = size;
-	/* An oversized block is linked after the current one, whose rest stays usable. */
+	/* An oversized block is linked behind the current block, whose free rest stays usable. */
 	if (size > BLOCK_MAX && arena->blocks && arena->left > 256) {
 		block->next = arena->blocks->next;
 		arena->blocks->next = block;
@@ -72,13 +72,13 @@ void *arena_push_aligned(struct arena *arena, size_t size, size_t align)
 	size_t pad = (size_t)(-(uintptr_t)arena->next) & (align - 1);
 	char *ptr;
 
-	size = MAX(size, 1); /* NULL means failure, also in a fresh arena */
+	size = MAX(size, 1); /* a size of 0 must not return NULL, which means failure */
 	if (OW_UNLIKELY(size > arena->left || pad > arena->left - size)) {
 		struct arena_block *top = arena->blocks;
 
 		if (!add_block(arena, size))
 			return NULL;
-		if (arena->blocks == top) /* an oversized block, placed behind the current one */
+		if (arena->blocks == top) /* an oversized block was placed behind the current one */
 			return (void *)(((uintptr_t)(top->next + 1) + 15) & ~(uintptr_t)15);
 		pad = (size_t)(-(uintptr_t)arena->next) & (align - 1);
 	}

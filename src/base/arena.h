@@ -11,7 +11,7 @@ struct arena_block;
 
 struct arena {
 	struct mem *mem;
-	struct arena_block *blocks; /* newest first */
+	struct arena_block *blocks; /* list of blocks, newest first */
 	char *next;
 	size_t left;
 };
@@ -19,16 +19,16 @@ struct arena {
 void arena_init(struct arena *arena, struct mem *mem);
 void arena_release(struct arena *arena);
 
-/* Frees all but starts over with the same mem. */
+/* Frees all blocks; the arena can be used again with the same mem. */
 void arena_clear(struct arena *arena);
 
-/* Uninitialised, aligned to `align` (a power of two); NULL at the memory limit. */
+/* Returns uninitialised bytes, aligned to `align` (a power of two); NULL at the memory limit. */
 void *arena_push_aligned(struct arena *arena, size_t size, size_t align) OW_MUST_CHECK;
 
-/* Aligned for any type; zeroed. */
+/* Returns zeroed bytes, aligned for any type; NULL at the memory limit. */
 void *arena_push(struct arena *arena, size_t size) OW_MUST_CHECK;
 
-/* count × size zeroed bytes, NULL on overflow. */
+/* Returns count × size zeroed bytes; NULL on overflow or at the memory limit. */
 void *arena_push_array(struct arena *arena, size_t count, size_t size) OW_MUST_CHECK;
 
 /*
@@ -41,9 +41,9 @@ void *arena_grow(struct arena *arena, void *items, size_t count, size_t *cap,
 #define ARENA_NEW(arena, type) ((type *)arena_push(arena, sizeof(type)))
 #define ARENA_ARRAY(arena, type, count) ((type *)arena_push_array(arena, count, sizeof(type)))
 
-/* A copy with a NUL after it (not counted in len); ptr is NULL on failure. */
+/* Copies a string and adds a NUL that len does not count; ptr is NULL on failure. */
 struct str arena_str(struct arena *arena, struct str s);
-/* The same as a C string, NULL on failure. */
+/* Copies a string as a C string; NULL on failure. */
 char *arena_cstr(struct arena *arena, struct str s);
 char *arena_printf(struct arena *arena, const char *format, ...) OW_PRINTF(2, 3);
 

@@ -10,9 +10,7 @@
 #include <unistd.h>
 
 #define FILE_BUFFER ((size_t)256 << 10)
-#define LINKS_MAX 40 /* as many as the kernel follows */
-
-/* ---- where a file goes ---- */
+#define LINKS_MAX 40 /* number of symbolic links that are followed, as in the kernel */
 
 static const char *kind_name(mode_t mode)
 {
@@ -87,7 +85,8 @@ static bool follow_links(char path[PATH_MAX])
 			return false;
 		if (found == LINK_NONE && !slash)
 			return true;
-		at = found == LINK_NONE ? len + 1 : 1; /* from the beginning */
+		/* an absolute link restarts the path at its beginning */
+		at = found == LINK_NONE ? len + 1 : 1;
 		if (found == LINK_FOLLOWED && ++links == LINKS_MAX) {
 			errno = ELOOP;
 			return false;
@@ -95,7 +94,7 @@ static bool follow_links(char path[PATH_MAX])
 	}
 }
 
-/* `target` may be to->target itself. */
+/* Makes the name of the temporary file. `target` may be to->target itself. */
 static ow_status name_temp(struct atomic_path *to, const char *target, struct ow_error *err)
 {
 	to->direct = false;
@@ -141,7 +140,8 @@ ow_status atomic_path_find_regular(struct atomic_path *to, const char *path, con
 			 stat(path, &st) == 0 ? kind_name(st.st_mode) : "not a file", what);
 }
 
-/* O_EXCL: the name can be guessed, and a link that was put there would lead elsewhere. */
+/* O_EXCL is needed because the name can be guessed: a link placed there would redirect the
+ * output. */
 int atomic_path_open(const struct atomic_path *to, int access, mode_t mode)
 {
 	const int flags = access | O_CREAT | O_EXCL | O_CLOEXEC;
@@ -201,8 +201,6 @@ ow_status atomic_write_whole(const char *path, struct str bytes, mode_t mode, st
 		atomic_path_discard(&to);
 	return status;
 }
-
-/* ---- files with a buffer ---- */
 
 static bool write_all(struct atomic_file *file, uint64_t at, const char *bytes, size_t len)
 {
@@ -265,13 +263,14 @@ bool atomic_write_at(struct atomic_file *file, uint64_t offset, const void *byte
 	return true;
 }
 
-/* Where the file is reached while it has no name. */
+/* Writes the path in /proc through which an unnamed file is reached. */
 static void unnamed_path(int fd, char path[32])
 {
 	snprintf(path, 32, "/proc/self/fd/%d", fd);
 }
 
-/* A file without a name is gone with the process, however that ends. Not every file system has them. */
+/* Opens a file without a name, which disappears if the process is killed. Not every file system
+ * supports this. */
 static int open_unnamed(const char *target)
 {
 	char folder[PATH_MAX], path[32], *slash;
@@ -287,7 +286,7 @@ static int open_unnamed(const char *target)
 	unnamed_path(fd, path);
 	if (access(path, F_OK) == 0)
 		return fd;
-	close(fd); /* it could not get its name later */
+	close(fd); /* the file could not get a name later */
 	return -1;
 }
 

@@ -19,15 +19,15 @@
 #include <sys/stat.h>
 
 struct atomic_path {
-	char target[PATH_MAX]; /* the file that appears, links followed */
-	char temp
-		[PATH_MAX]; /* it is written under this name: TARGET.tmpPID; empty when it is direct */
-	bool direct;	    /* a pipe or a device: nothing is renamed */
+	char target[PATH_MAX]; /* path of the file that appears, with links followed */
+	char temp[PATH_MAX];   /* name while it is written: TARGET.tmpPID; empty when `direct` */
+	bool direct;	       /* the target is a pipe or a device: it is written directly */
 };
 
-/* Looks where a file of that path would be written. Creates nothing. */
+/* Finds where a file of that path would be written. Creates nothing. */
 ow_status atomic_path_find(struct atomic_path *to, const char *path, struct ow_error *err);
-/* The same for formats that cannot be written to a pipe or device: `what` ("a Parquet file") is in the message. */
+/* Finds the target for formats that cannot be written to a pipe or device. `what` ("a Parquet file")
+ * appears in the message. */
 ow_status atomic_path_find_regular(struct atomic_path *to, const char *path, const char *what,
 				   struct ow_error *err);
 /* Creates the temporary file, or opens the pipe or device. `access` is O_WRONLY or O_RDWR. Returns a descriptor, or -1
@@ -36,33 +36,34 @@ int atomic_path_open(const struct atomic_path *to, int access, mode_t mode);
 /* Renames the temporary file to the target, unless the target is something else than a regular file by now. On failure
  * the temporary file stays. */
 ow_status atomic_path_publish(const struct atomic_path *to, struct ow_error *err);
-/* Removes the temporary file. */
+/* Removes the temporary file of an output that failed. */
 void atomic_path_discard(const struct atomic_path *to);
 
-/* Writes a small file of our own at once, for instance the state of a job. It refuses to replace a link. */
+/* Writes a small file of opwatch at once, for instance the state of a job. Refuses to replace a link. */
 ow_status atomic_write_whole(const char *path, struct str bytes, mode_t mode, struct ow_error *err);
 
 struct atomic_file {
 	struct mem *mem;
 	struct atomic_path where;
-	const char *path; /* as the caller gave it, for messages */
+	const char *path; /* path as the caller gave it, for messages */
 	int fd;
-	int failure;   /* errno of the first failure */
-	bool seekable; /* a regular file */
-	bool unnamed;  /* which has no name yet: killed now, nothing is left */
-	uint64_t at;   /* where in the file the buffer begins */
+	int failure;   /* errno of the first failure, or 0 */
+	bool seekable; /* the target is a regular file */
+	bool unnamed;  /* the file has no name yet: if the process is killed now, nothing remains */
+	uint64_t at;   /* offset in the file at which the buffer begins */
 	size_t len;
 	char *buffer;
 };
 
 ow_status atomic_open(struct atomic_file *file, struct mem *mem, const char *path,
 		      struct ow_error *err);
-/* Appends after the last write; false after a failure, which atomic_finish reports. */
+/* Appends bytes after the last write. Returns false after a failure, which atomic_finish
+ * reports. */
 bool atomic_write(struct atomic_file *file, const void *bytes, size_t len);
-/* Anywhere; seekable files only. */
+/* Writes bytes at any offset of a seekable file. */
 bool atomic_write_at(struct atomic_file *file, uint64_t offset, const void *bytes, size_t len);
-/* Makes the file appear when status is OW_OK and nothing failed, else removes it. Returns the status of
- * the whole. */
+/* Makes the file appear if status is OW_OK and no write failed; otherwise removes it. Returns
+ * the overall status. */
 ow_status atomic_finish(struct atomic_file *file, ow_status status, struct ow_error *err);
 
 #endif

@@ -27,10 +27,10 @@
 #define OW_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define OW_ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* A bug, not bad data: aborts in builds with assertions. */
+/* Checks for a bug of opwatch, not for bad data: aborts in builds with assertions. */
 #define OW_ASSERT(x) assert(x)
 
-/* Return early from a function that returns ow_status. */
+/* Returns from the calling function if expr fails; for functions that return ow_status. */
 #define OW_TRY(expr)                                                                               \
 	do {                                                                                       \
 		ow_status ow_try_status_ = (expr);                                                 \
@@ -38,7 +38,8 @@
 			return ow_try_status_;                                                     \
 	} while (0)
 
-/* Bytes with a length; not NUL-terminated unless said so. Does not own its memory. */
+/* A string with a length. It is NUL-terminated only where a comment says so, and does not own
+ * its memory. */
 struct str {
 	const char *ptr;
 	size_t len;

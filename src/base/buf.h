@@ -22,7 +22,7 @@ static inline void buf_clear(struct buf *buf)
 	buf->len = 0;
 }
 
-/* Makes room for `more` bytes at ptr + len; false (and failed) without memory. */
+/* Makes room for `more` bytes at ptr + len. Without memory returns false and sets `failed`. */
 bool buf_reserve(struct buf *buf, size_t more);
 
 void buf_add(struct buf *buf, const void *bytes, size_t len);
@@ -41,7 +41,7 @@ static inline struct str buf_str(const struct buf *buf)
 {
 	return (struct str){ buf->ptr ? buf->ptr : "", buf->len };
 }
-/* NUL-terminated view of the content; NULL when it failed. */
+/* Returns the content with a NUL at its end; NULL if a write failed. */
 const char *buf_cstr(struct buf *buf);
 
 #endif

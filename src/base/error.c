@@ -38,7 +38,7 @@ ow_status error_at(struct ow_error *err, ow_status status, uint64_t offset, cons
 	set_text(err, status, format, args);
 	va_end(args);
 	len = strlen(err->text);
-	if (offset != UINT64_MAX) /* nowhere in particular */
+	if (offset != UINT64_MAX) /* the error has a position in the input */
 		snprintf(err->text + len, sizeof(err->text) - len, " (at byte %" PRIu64 ")",
 			 offset);
 	err->offset = offset;

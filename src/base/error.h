@@ -14,21 +14,21 @@
 ow_status error_set(struct ow_error *err, ow_status status, const char *format, ...)
 	OW_PRINTF(3, 4);
 
-/* The same, for a place in the input. The offset is added to the text as " (at byte N)". */
+/* Sets an error with a position in the input. The offset is added to the text as " (at byte N)". */
 ow_status error_at(struct ow_error *err, ow_status status, uint64_t offset, const char *format, ...)
 	OW_PRINTF(4, 5);
 
-/* From errno-style codes: "<what>: No such file or directory". */
+/* Sets an error from an errno code: "<what>: No such file or directory". */
 ow_status error_errno(struct ow_error *err, int code, const char *format, ...) OW_PRINTF(3, 4);
 
 /* Puts "<context>: " before the text unless status is OW_OK; returns status. */
 ow_status error_wrap(struct ow_error *err, ow_status status, const char *format, ...)
 	OW_PRINTF(3, 4);
 
-/* The memory-limit message, in one place. */
+/* Sets the message for an exhausted memory limit. */
 void error_set_no_memory(struct ow_error *err);
 
-/* Inline, so that compilers and analysers see in the caller that the result is never OW_OK. */
+/* The function is inline so that compilers and analysers see that the result is never OW_OK. */
 static inline ow_status error_no_memory(struct ow_error *err)
 {
 	error_set_no_memory(err);

@@ -15,15 +15,17 @@
 #include <unistd.h>
 
 static struct slot {
-	atomic_uintptr_t begin, end; /* end is at a page; begin 0: free */
+	/* address range of a mapping; `end` is at a page boundary; begin 0: the slot is free */
+	atomic_uintptr_t begin, end;
 	atomic_bool lost;
 } slots[MAPPINGS_MAX];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned inside;		  /* calls of guard_enter less guard_leave */
-static struct sigaction previous; /* the handler before ours */
+static unsigned inside;		  /* number of calls of guard_enter minus guard_leave */
+static struct sigaction previous; /* handler that was installed before ours */
 
-/* Set while this thread is in the handler: it ends a loop of two handlers that pass a fault to each other. */
+/* True while this thread is in the handler. It stops an endless loop of two handlers that pass a fault to
+ * each other. */
 static __thread volatile sig_atomic_t handling __attribute__((tls_model("initial-exec")));
 
 static size_t page_size(void)
@@ -31,7 +33,8 @@ static size_t page_size(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Maps zeros from the page of `address` to the end of the mapping: the file has no bytes after it either. */
+/* Maps zero pages from the page of `address` to the end of the mapping, because the file has no bytes
+ * there either. */
 static bool fill_with_zeros(uintptr_t address)
 {
 	uintptr_t page = address & ~(uintptr_t)(page_size() - 1);
@@ -49,11 +52,13 @@ static bool fill_with_zeros(uintptr_t address)
 	return false;
 }
 
-/* Not ours: behaves as if our handler did not exist. A fault repeats when the instruction runs again. */
+/* Passes on a fault outside our mappings as if our handler did not exist. The fault repeats when the
+ * instruction runs again. */
 static void hand_on(int number, siginfo_t *info, void *context)
 {
 	struct sigaction plain = { .sa_handler = SIG_DFL };
-	bool sent = info->si_code <= 0; /* sent by kill or raise, not a fault */
+	/* the signal was sent by kill or raise and is not a fault */
+	bool sent = info->si_code <= 0;
 
 	if (sent && previous.sa_handler == SIG_IGN)
 		return;
@@ -92,17 +97,17 @@ void guard_enter(struct guard *guard)
 	struct sigaction now;
 	sigset_t bus;
 
-	handling = 0; /* makes sure that the handler finds it without allocating */
+	handling = 0; /* touches the variable so that the handler finds it without allocating */
 	sigemptyset(&bus);
 	sigaddset(&bus, SIGBUS);
 	sigemptyset(&ours.sa_mask);
 	pthread_mutex_lock(&lock);
 	if (inside++ == 0 && sigaction(SIGBUS, NULL, &now) == 0 && !is_ours(&now)) {
-		previous = now; /* known before the first fault can come */
+		previous = now; /* must be known before the first fault can occur */
 		sigaction(SIGBUS, &ours, NULL);
 	}
 	pthread_mutex_unlock(&lock);
-	/* A blocked fault would end the process, whatever the handler is. */
+	/* A blocked fault would end the process even if it has a handler. */
 	pthread_sigmask(SIG_UNBLOCK, &bus, &guard->mask);
 }
 
@@ -113,7 +118,8 @@ void guard_leave(struct guard *guard)
 	pthread_sigmask(SIG_SETMASK, &guard->mask, NULL);
 	pthread_mutex_lock(&lock);
 	OW_ASSERT(inside > 0);
-	/* Other code may have installed a handler on top of ours: that one stays. */
+	/* Other code may have installed a handler on top of ours; in that case that handler
+	 * stays. */
 	if (--inside == 0 && sigaction(SIGBUS, NULL, &now) == 0 && is_ours(&now))
 		sigaction(SIGBUS, &previous, NULL);
 	pthread_mutex_unlock(&lock);

@@ -21,23 +21,24 @@
 
 #include <signal.h>
 
-/* A private mapping of a file: it may be written to, which does not change the file. */
+/* A private mapping of a file. Writing to it does not change the file. */
 struct mapping {
-	unsigned char *ptr; /* NULL when there is none */
+	unsigned char *ptr; /* address of the mapping; NULL if there is none */
 	size_t len;
 	int slot;
 };
 
-/* False when the file cannot be mapped (or there are MAPPINGS_MAX mappings): the caller reads it instead. */
+/* Maps a file. Returns false if that is impossible (or MAPPINGS_MAX mappings exist); the caller then reads
+ * the file. */
 bool mapping_open(struct mapping *map, int fd, size_t len);
 void mapping_close(struct mapping *map);
-/* Bytes were missing when they were touched. Stays true. */
+/* Returns whether bytes of the mapping were missing when they were read. Stays true. */
 bool mapping_lost(const struct mapping *map);
 
 #define MAPPINGS_MAX 256
 
 struct guard {
-	sigset_t mask; /* of this thread, before */
+	sigset_t mask; /* signal mask of this thread before guard_enter */
 };
 
 void guard_enter(struct guard *guard);

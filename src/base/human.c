@@ -8,12 +8,12 @@
 #include <math.h>
 
 struct scale {
-	double from; /* the smallest number that is shown in it */
+	double from; /* smallest number that is shown with this suffix */
 	double factor;
 	const char *suffix;
 };
 
-/* 999.5 and not 1000, so that no number is rounded to four digits before its suffix. */
+/* The limits are 999.5, not 1000, so that no number is rounded to four digits before its suffix. */
 static const struct scale scales_ns[] = { { 3599.5e9, 3600e9, "h" },
 					  { 999.5e6, 1e9, "s" },
 					  { 999.5e3, 1e6, "ms" },
@@ -28,7 +28,7 @@ static const struct scale scales_bytes[] = { { 999.5e12, 1e15, "PB" }, { 999.5e9
 static const struct scale scales_count[] = { { 999.5e12, 1e15, "P" }, { 999.5e9, 1e12, "T" },
 					     { 999.5e6, 1e9, "G" },   { 999.5e3, 1e6, "M" },
 					     { 999.5, 1e3, "k" },     { 0, 1, "" } };
-/* In sentences, with a blank. */
+/* Units for sentences, with a blank before the suffix. */
 static const struct scale scales_apart[] = { { 120e9, 60e9, " min" },
 					     { 999.5e6, 1e9, " s" },
 					     { 999.5e3, 1e6, " ms" },
@@ -54,11 +54,12 @@ static const char *unit_suffix(enum human_unit unit)
 	}
 }
 
-#define FAST_MAX 1e9 /* a product below it is off by less than NEAR_TIE */
+#define FAST_MAX 1e9 /* below this limit a product is off by less than NEAR_TIE */
 #define NEAR_TIE 1e-6
-#define DIGITS_MAX 24 /* of any 64-bit number, with a point */
+#define DIGITS_MAX 24 /* largest number of digits of a 64-bit number, with a point */
 
-/* The digits of n, the last `decimals` of them after a point; returns how many bytes. */
+/* Writes the digits of n, the last `decimals` of them after a point; returns the number of
+ * bytes. */
 static size_t print_digits(char *to, uint64_t n, int decimals)
 {
 	char text[DIGITS_MAX];
@@ -120,12 +121,12 @@ static size_t print_scaled(char *to, double value, const struct scale *scale)
 
 	while (size < scale->from)
 		scale++;
-	/* a number without scaling is whole, unless it came as a fraction */
+	/* a number without scaling is printed whole, unless it was a fraction */
 	return print_number(to, value / scale->factor, scale->suffix,
 			    scale->factor == 1.0 && value == floor(value));
 }
 
-/* Whole microseconds have no more digits to show: 0us and 7us, not 0ns and 7.00us. */
+/* Whole microseconds are printed without decimals: 0us and 7us, not 0ns and 7.00us. */
 static size_t print_micros(char *to, double value)
 {
 	if (fabs(value) < 999.5 && value == floor(value))
@@ -163,7 +164,7 @@ size_t human_int(char *to, int64_t value, enum human_unit unit, bool full)
 	return print_unit(to, (double)value, unit);
 }
 
-/* The fewest digits that still read back as the same number. */
+/* Writes the fewest digits that read back as the same number. */
 static size_t print_exact(char *to, double value, const char *suffix)
 {
 	for (int digits = 15; digits < 17; digits++) {
@@ -183,7 +184,7 @@ size_t human_real(char *to, double value, enum human_unit unit, bool full)
 						     : "-inf");
 	if (full)
 		return print_exact(to, value, unit_suffix(unit));
-	if (fabs(value) >= 1e18) /* no scale reaches that far */
+	if (fabs(value) >= 1e18) /* the value is too large for all units */
 		return (size_t)snprintf(to, HUMAN_SIZE, "%.3g%s", value, unit_suffix(unit));
 	return print_unit(to, value, unit);
 }

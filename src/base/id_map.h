@@ -9,12 +9,12 @@
 
 struct id_map {
 	struct mem *mem;
-	uint32_t *values; /* 0: none */
+	uint32_t *values; /* value of each key; 0: none */
 	size_t cap;
 };
 
 void id_map_init(struct id_map *map, struct mem *mem);
-/* Empties the map; it can be used again. */
+/* Frees the memory of the map; the map can be used again. */
 void id_map_release(struct id_map *map);
 /* Makes room for keys below `count`. */
 bool id_map_reserve(struct id_map *map, size_t count) OW_MUST_CHECK;

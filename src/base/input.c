@@ -13,16 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- descriptors that many inputs share ---- */
-
 #define PIECE ((size_t)1 << 20)
 
 struct input_pool {
 	struct mem *mem;
 	int fd;
 	uint64_t end;
-	pthread_mutex_t lock; /* of end */
-	atomic_uint users;    /* inputs, and the creator of the pool */
+	pthread_mutex_t lock; /* guards `end` */
+	atomic_uint users;    /* number of inputs that use the pool, plus one for its creator */
 };
 
 static struct input_pool *pool_new(struct mem *mem, struct ow_error *err)
@@ -125,21 +123,21 @@ int input_reopen(const struct input *in, struct ow_error *err)
 	return -1;
 }
 
-/* ---- streams ---- */
-
-#define STREAM_MEMORY ((size_t)64 << 20) /* kept in memory up to this, then in a file */
+/* a stream up to this size is kept in memory, a longer one in a file */
+#define STREAM_MEMORY ((size_t)64 << 20)
 #define READ_CHUNK ((size_t)1 << 20)
 
 struct stream {
 	struct input *in;
 	const struct input_options *options;
 	int fd, temp;
-	void *data; /* not yet written to the file */
+	void *data; /* bytes that are not yet written to the file */
 	size_t len, cap;
-	size_t memory; /* how much of it may be kept in memory */
+	size_t memory; /* largest number of bytes that may be kept in memory */
 };
 
-/* Under a limit most of the remaining memory is left to the readers of the stream. */
+/* Returns how much memory a stream may use: under a limit, most of the remaining memory is left
+ * to its readers. */
 static size_t memory_for(const struct mem *mem)
 {
 	size_t used = atomic_load(&mem->used);
@@ -177,7 +175,7 @@ static ow_status report(const struct stream *s, struct ow_error *err)
 	return OW_OK;
 }
 
-/* Some bytes more, none at the end. */
+/* Reads some more bytes; *got is 0 at the end. */
 static ow_status read_some(struct stream *s, size_t *got, struct ow_error *err)
 {
 	for (;;) {
@@ -248,10 +246,10 @@ static ow_status input_stream_read(struct input *in, int fd, const struct input_
 	return status;
 }
 
-/* ---- files and bytes ---- */
-
-#define SMALL_FILE ((uint64_t)1 << 20)	 /* read whole when opened */
-#define WINDOW_BYTES ((size_t)256 << 10) /* a read's size; stays in the second-level cache */
+/* files up to this size are read as a whole when they are opened */
+#define SMALL_FILE ((uint64_t)1 << 20)
+/* number of bytes per read; fits into the second-level cache */
+#define WINDOW_BYTES ((size_t)256 << 10)
 
 static ow_status init_input(struct input *in, struct mem *mem, const char *name,
 			    struct ow_error *err)
@@ -297,7 +295,7 @@ static ow_status read_small(struct input *in, struct ow_error *err)
 	return OW_OK;
 }
 
-/* Takes fd over, except when it fails. */
+/* Opens an input from a descriptor. On success the input owns fd. */
 static ow_status open_fd(struct input *in, const char *path, int fd,
 			 const struct input_options *options, struct ow_error *err)
 {
@@ -505,7 +503,7 @@ static const unsigned char *fail(struct window *w, ow_status status)
 	return NULL;
 }
 
-/* Grows the window for a record larger than it. */
+/* Makes the window large enough for a record that exceeds it. */
 static bool make_room(struct window *w, size_t need)
 {
 	unsigned char *moved;
@@ -538,7 +536,7 @@ const unsigned char *window_fill(struct window *w, uint64_t offset, size_t len)
 		return fail(w, error_set(w->err, OW_E_INTERRUPTED, "interrupted"));
 	if (!make_room(w, len))
 		return fail(w, error_no_memory(w->err));
-	/* Moves the wanted bytes that the old window still has, and reads the rest. */
+	/* Moves the wanted bytes that the old window still holds, and reads the rest. */
 	if (offset >= w->base && offset - w->base < w->len) {
 		keep = w->len - (size_t)(offset - w->base);
 		memmove(w->buf, w->buf + (offset - w->base), keep);
@@ -577,7 +575,7 @@ int open_regular_file(const char *path)
 	} else {
 		snprintf(again, sizeof(again), "/proc/self/fd/%d", seen);
 		fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		if (fd < 0 && errno == ENOENT) /* no /proc here */
+		if (fd < 0 && errno == ENOENT) /* /proc is not mounted */
 			fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	}
 	problem = errno;

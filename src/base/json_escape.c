@@ -6,7 +6,7 @@
 
 #define REPLACEMENT 0xfffdu
 
-/* How many bytes at the start stay as they are. */
+/* Returns how many bytes at the start need no escape. */
 static size_t plain_prefix(struct str s, enum json_style style)
 {
 	const char *end = s.ptr + s.len, *p = s.ptr;
@@ -58,7 +58,8 @@ static size_t jsoncpp_decode(struct str s, uint32_t *code)
 	return used;
 }
 
-/* A quote, a backslash, a control character or, in ASCII mode, any byte beyond ASCII. */
+/* Writes the escape of a quote, a backslash, a control character or, in ASCII mode, a byte
+ * beyond ASCII. */
 static size_t put_escape(char escape[JSON_ESCAPE_MAX], uint32_t code)
 {
 	static const char letters[] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',

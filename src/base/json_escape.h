@@ -13,9 +13,10 @@
 #endif
 
 enum json_style {
-	JSON_UTF8, /* UTF-8 stays as it is; each invalid byte becomes U+FFFD */
+	JSON_UTF8, /* UTF-8 stays unchanged; each invalid byte becomes U+FFFD */
 	JSON_ASCII, /* everything but printable ASCII becomes \u escapes, as Python's json.dumps does it */
-	JSON_JSONCPP, /* in ASCII, byte for byte as jsoncpp 1.8.4 does it, also for text that is not UTF-8 */
+	/* ASCII, byte for byte as jsoncpp 1.8.4 writes it, also for text that is not UTF-8 */
+	JSON_JSONCPP,
 };
 
 /* Adds the string in UTF-8, with or without its quotes. */
@@ -31,7 +32,8 @@ void json_escape(struct buf *to, struct str text);
 #define JSON_ESCAPE_MAX 16
 struct str json_escape_next(struct str *rest, enum json_style style, char escape[JSON_ESCAPE_MAX]);
 
-/* First byte at or after p that is not plain: a quote, a backslash, a control or a non-ASCII byte. */
+/* Returns the first byte at or after p that is a quote, a backslash, a control character or not
+ * ASCII. */
 OW_ALWAYS_INLINE const char *json_plain_end(const char *p, const char *end)
 {
 #if defined(__SSE2__)
@@ -39,7 +41,7 @@ OW_ALWAYS_INLINE const char *json_plain_end(const char *p, const char *end)
 		__m128i x = _mm_loadu_si128((const __m128i *)(const void *)p);
 		__m128i quote = _mm_cmpeq_epi8(x, _mm_set1_epi8('"'));
 		__m128i escape = _mm_cmpeq_epi8(x, _mm_set1_epi8('\\'));
-		/* signed: control characters and bytes above 127 alike */
+		/* the comparison is signed, so bytes above 127 are found like control characters */
 		__m128i other = _mm_cmplt_epi8(x, _mm_set1_epi8(' '));
 		unsigned bits = (unsigned)_mm_movemask_epi8(
 			_mm_or_si128(_mm_or_si128(quote, escape), other));

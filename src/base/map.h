@@ -15,21 +15,21 @@
 #include "base/mem.h"
 
 struct map_slot {
-	uint32_t tag; /* upper hash bits; they also choose the slot */
+	uint32_t tag; /* upper bits of the hash, which also choose the slot */
 	uint32_t value;
 };
 
 struct map {
 	struct mem *mem;
 	struct map_slot *slots;
-	size_t mask; /* slot count - 1, or 0 when empty */
+	size_t mask; /* number of slots - 1, or 0 when the map is empty */
 	size_t count;
 };
 
 struct map_iter {
 	size_t index;
 	uint32_t tag;
-	uint32_t value; /* 0 = not found */
+	uint32_t value; /* value of the key; 0 = not found */
 };
 
 void map_init(struct map *map, struct mem *mem);
@@ -62,7 +62,7 @@ static inline struct map_iter map_next(const struct map *map, struct map_iter it
 	return map_probe(map, (it.index + 1) & map->mask, it.tag);
 }
 
-/* Mixes integers into a hash for the calls above. */
+/* Mixes integers into a hash for the functions above. */
 static inline uint64_t map_hash_u64(uint64_t a, uint64_t b)
 {
 	__uint128_t product =

@@ -11,13 +11,15 @@
 #include <time.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
-#define SMALL_PAGE ((size_t)64 << 10) /* the largest that is in use anywhere */
+#define SMALL_PAGE ((size_t)64 << 10) /* largest size of a small page on any machine */
 #define MAPPED_MIN (HUGE_PAGE / 2)
-#define KEPT_MAX ((size_t)96 << 20) /* bytes in blocks that are kept */
-#define LINE ((size_t)64)	    /* of a cache */
-#define COLOURS ((size_t)64)	    /* lines at which blocks begin; they fill a small page */
-#define TRIED_MIN ((size_t)8 << 20) /* bytes of a block of which a huge page is tried */
-#define DEAR_NS 1000000		    /* what the small pages of a huge one cost, and some more */
+#define KEPT_MAX ((size_t)96 << 20) /* largest number of bytes in blocks that are kept for reuse */
+#define LINE ((size_t)64)	    /* size of a cache line */
+/* number of cache lines at which blocks may begin; together they fill a small page */
+#define COLOURS ((size_t)64)
+#define TRIED_MIN ((size_t)8 << 20) /* smallest block for which a huge page is tried */
+/* a huge page that takes longer than this to touch is slower than small pages */
+#define DEAR_NS 1000000
 
 #if defined(__SANITIZE_ADDRESS__)
 #define MAP_LARGE 0
@@ -98,19 +100,20 @@ static bool reserve(struct mem *mem, size_t size)
 	return true;
 }
 
-/* Returns the bytes still in use. */
+/* Subtracts the size of a freed block; returns the number of bytes still in use. */
 static size_t release(struct mem *mem, size_t size)
 {
 	return atomic_fetch_sub_explicit(&mem->used, size, memory_order_relaxed) - size;
 }
 
-/* Whether a block is mapped or from malloc follows from its size, which callers always know. */
+/* Returns whether a block is mapped or from malloc. This follows from its size, which callers
+ * always know. */
 static bool is_mapped(size_t size)
 {
 	return MAP_LARGE && size >= MAPPED_MIN;
 }
 
-/* With room for any colour. */
+/* Returns the length of a mapping for the block, with room for any cache line offset. */
 static size_t mapped_length(size_t size)
 {
 	return (size + COLOURS * LINE + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
@@ -134,7 +137,7 @@ static size_t colour_of(const char *ptr)
 	return (uintptr_t)ptr & (HUGE_PAGE - 1);
 }
 
-/* Address space that begins at a huge page; the surplus on both sides is unmapped. */
+/* Reserves address space that begins at a huge page; the surplus on both sides is unmapped. */
 static void *map_aligned(size_t len)
 {
 	char *whole = mmap(NULL, len + HUGE_PAGE, PROT_READ | PROT_WRITE,
@@ -200,17 +203,18 @@ static size_t move_pages(char *to, char *from, size_t len)
 		if (mremap(from + done, HUGE_PAGE, HUGE_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
 			   to + done) != MAP_FAILED)
 			continue;
-		/* The place has been cleared for what did not come. */
+		/* The failed move has left a hole at this address: map new pages there. */
 		if (mmap(to + done, HUGE_PAGE, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
 			 0) == MAP_FAILED)
-			abort(); /* a hole in a block that is in use */
+			abort(); /* a hole in a block that is in use cannot be repaired */
 		break;
 	}
 	return done;
 }
 
-/* Grows or cuts a mapped block, in place if possible. NULL leaves it unchanged. */
+/* Grows or shrinks a mapped block, in place if possible. On failure returns NULL and leaves it
+ * unchanged. */
 static void *remap_block(struct mem *mem, char *ptr, size_t old_size, size_t size)
 {
 	size_t old_len = mapped_length(old_size), len = mapped_length(size), moved = 0;
@@ -230,15 +234,13 @@ static void *remap_block(struct mem *mem, char *ptr, size_t old_size, size_t siz
 		moved = move_pages(to, from, both);
 	if (moved < both)
 		memcpy(to + moved, from + moved, both - moved);
-	if (moved < old_len) /* the rest may be another thread's by now */
+	if (moved < old_len) /* another thread may have mapped the rest in the meantime */
 		munmap(from + moved, old_len - moved);
 out:
 	if (colour + size > old_len)
 		advise_huge(mem, to + old_len, colour + size - old_len);
 	return to + colour;
 }
-
-/* ---- kept blocks ---- */
 
 static void lock(struct mem *mem)
 {
@@ -251,7 +253,7 @@ static void unlock(struct mem *mem)
 	atomic_flag_clear_explicit(&mem->busy, memory_order_release);
 }
 
-/* Takes the beginning of the largest kept block, at most *len bytes; NULL without one. */
+/* Takes up to *len bytes from the beginning of the largest kept block; NULL if there is none. */
 static void *take_kept(struct mem *mem, size_t *len)
 {
 	struct mem_kept *best = &mem->kept[0];
@@ -272,7 +274,7 @@ static void *take_kept(struct mem *mem, size_t *len)
 	return ptr;
 }
 
-/* The beginning of the smallest kept block of at least len bytes, or NULL. */
+/* Takes the beginning of the smallest kept block of at least len bytes; NULL if there is none. */
 static void *take_whole(struct mem *mem, size_t len)
 {
 	struct mem_kept *best = NULL;
@@ -324,9 +326,7 @@ static void drop_kept(struct mem *mem)
 			munmap(kept[i].ptr, kept[i].len);
 }
 
-/* ---- blocks of either kind ---- */
-
-/* Puts kept pages into address space that is not in use yet, from its beginning. Returns how many bytes. */
+/* Moves kept pages to the beginning of unused address space. Returns the number of bytes. */
 static size_t fill_from_kept(struct mem *mem, char *at, size_t len)
 {
 	size_t done = 0, moved, piece;
@@ -346,7 +346,7 @@ static size_t fill_from_kept(struct mem *mem, char *at, size_t len)
 	return done;
 }
 
-/* Sets *dirty to the bytes at the start that may hold anything but zeros. */
+/* Gets a block. *dirty becomes the number of bytes at its start that may not be zero. */
 static void *get_block(struct mem *mem, size_t size, size_t *dirty)
 {
 	size_t filled, colour;
@@ -447,7 +447,7 @@ static void *resize(struct mem *mem, void *ptr, size_t old_size, size_t size, bo
 {
 	void *moved;
 
-	/* Making a block smaller never fails: callers undo failures with it. */
+	/* Shrinking a block never fails, because callers use it to undo failures. */
 	if (size > old_size && (size > PTRDIFF_MAX || injected_failure()))
 		return NULL;
 	if (size > old_size && !reserve(mem, size - old_size))
@@ -496,11 +496,12 @@ void mem_use_kept(struct mem *mem, void *ptr, size_t size, size_t first, size_t 
 	if (begin >= end)
 		return;
 	filled = fill_from_kept(mem, at + begin, end - begin);
-	if (begin + filled > last) /* the rest stays zero */
+	if (begin + filled > last) /* the rest of the block is zero already */
 		memset(at + last, 0, begin + filled - last);
 }
 
-/* A huge page is touched as a whole, though only its first bytes may be used. */
+/* Returns unused pages to the system. A huge page is allocated as a whole, although only its
+ * first bytes may be used. */
 void mem_trim(void *ptr, size_t size)
 {
 	char *at = ptr;
@@ -528,7 +529,8 @@ bool mem_grow(struct mem *mem, void **ptr, size_t *cap, size_t need, size_t elem
 	if (want > PTRDIFF_MAX / elem)
 		return false;
 	moved = mem_realloc(mem, *ptr, *cap * elem, want * elem);
-	if (!moved && want > need) { /* near the limit the exact size may still fit */
+	/* near the limit the exact size may fit when the larger one does not */
+	if (!moved && want > need) {
 		want = need;
 		moved = mem_realloc(mem, *ptr, *cap * elem, want * elem);
 	}

@@ -22,12 +22,13 @@ struct mem_kept {
 };
 
 struct mem {
-	size_t limit; /* 0 = none */
+	size_t limit; /* memory limit in bytes; 0 = none */
 	atomic_size_t used;
 	atomic_size_t peak;
-	atomic_flag busy;	 /* a thread is using `kept` */
-	atomic_bool small_pages; /* huge pages were slow to touch */
-	atomic_size_t colour;	 /* counts the blocks that were mapped */
+	atomic_flag busy;	 /* true while a thread uses `kept` */
+	atomic_bool small_pages; /* use small pages, because huge pages were slow to touch */
+	/* number of blocks that were mapped; chooses their cache line offset */
+	atomic_size_t colour;
 	struct mem_kept kept[MEM_KEPT];
 	size_t kept_bytes;
 };
@@ -35,15 +36,15 @@ struct mem {
 void mem_init(struct mem *mem, size_t limit);
 void *mem_alloc(struct mem *mem, size_t size) OW_MUST_CHECK;
 void *mem_zalloc(struct mem *mem, size_t size) OW_MUST_CHECK;
-/* A block may always be made smaller. */
+/* Changes the size of a block. Shrinking never fails. */
 void *mem_realloc(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_MUST_CHECK;
-/* New bytes read as zero; large ones are not touched for that. */
+/* Changes the size of a block; new bytes are zero. Large new parts are not touched for that. */
 void *mem_realloc_zero(struct mem *mem, void *ptr, size_t old_size, size_t size) OW_MUST_CHECK;
 void mem_free(struct mem *mem, void *ptr, size_t size);
 /* Backs the bytes [first, last) of a block with pages of kept blocks, as far as there are any. The caller is going
  * to write all of them; until then they hold anything. Nothing from `first` on may have been touched yet. */
 void mem_use_kept(struct mem *mem, void *ptr, size_t size, size_t first, size_t last);
-/* Returns the pages after the end of a block, which came with a huge page, to the system. */
+/* Returns to the system the pages behind the end of a block that came with a huge page. */
 void mem_trim(void *ptr, size_t size);
 
 /* Ensures that the array *ptr of `elem`-byte items holds `need` of them; *cap counts items and grows
@@ -53,7 +54,7 @@ bool mem_grow(struct mem *mem, void **ptr, size_t *cap, size_t need, size_t elem
 /* For tests: make the n-th allocation from now fail (1 = the next), and all after it when sticky;
  * 0 switches the injection off. Process-wide. */
 void mem_fail_after(uint64_t n, bool sticky);
-/* How many allocations are left until then. */
+/* Returns how many allocations are left until the injected failure. */
 uint64_t mem_fail_left(void);
 
 #endif

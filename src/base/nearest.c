@@ -37,7 +37,8 @@ void nearest_try(struct str word, const char *candidate, const char **best, size
 {
 	size_t edits = nearest_edits(word, candidate);
 
-	/* One letter is always near to another: suggest nothing that shares no letter with the word. */
+	/* Any letter is one edit away from another, so a candidate that shares no letter with
+	 * the word is not suggested. */
 	if (edits < *least && edits < word.len) {
 		*best = candidate;
 		*least = edits;

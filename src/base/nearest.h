@@ -12,11 +12,11 @@
 
 #include "base/str.h"
 
-/* How many single edits turn one word into the other; SIZE_MAX for long words. */
+/* Returns how many single edits turn one word into the other; SIZE_MAX for long words. */
 size_t nearest_edits(struct str a, const char *b);
-/* The number of edits from which on a candidate counts as a different word. */
+/* Returns the number of edits from which on a candidate counts as a different word. */
 size_t nearest_limit(struct str word);
-/* Keeps `candidate` in *best when it is nearer to the word than *least. */
+/* Stores `candidate` in *best if it is nearer to the word than *least. */
 void nearest_try(struct str word, const char *candidate, const char **best, size_t *least);
 
 #endif

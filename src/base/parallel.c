@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 
-static __thread bool inside; /* this thread is one of several that share the processors */
+static __thread bool inside; /* true in threads of parallel_run, which share the processors */
 
 unsigned parallel_threads(void)
 {

@@ -14,17 +14,19 @@
 
 #define PARALLEL_MAX 32
 
-/* Processors that this process may use, at least 1 and at most PARALLEL_MAX; 1 in a thread of parallel_run, whose threads use them all. */
+/* Returns the number of processors that this process may use, from 1 to PARALLEL_MAX; 1 in a thread of
+ * parallel_run, whose threads use them all. */
 unsigned parallel_threads(void);
 
 /* Calls work(arg, 0) … work(arg, n - 1), n ≤ threads, each on its own thread; number 0 on this one. */
 void parallel_run(unsigned threads, void (*work)(void *arg, unsigned thread), void *arg);
 
-/* ---- threads that work beside the program ---- */
+/* Background threads that work beside the program: */
 
-/* Signals stay with the thread that starts one, and waits are measured by the clock that never jumps (clock.h). */
+/* Signals are handled by the thread that starts a background thread; timed waits use the clock that never
+ * jumps (clock.h). */
 
-/* For pthread_cond_timedwait with times of steady_ns. */
+/* Initialises a condition for pthread_cond_timedwait with times of steady_ns. */
 static inline void background_cond_init(pthread_cond_t *cond)
 {
 	pthread_condattr_t steady;
@@ -35,16 +37,17 @@ static inline void background_cond_init(pthread_cond_t *cond)
 	pthread_condattr_destroy(&steady);
 }
 
-/* 0, or what pthread_create returns. */
+/* Starts a thread. Returns 0, or the error code of pthread_create. */
 static inline int background_start(pthread_t *thread, void *(*run)(void *), void *arg)
 {
 	sigset_t all, before;
 	int failed;
 
 	sigfillset(&all);
-	sigdelset(
-		&all,
-		SIGBUS); /* a fault is the thread's own, and one that is blocked ends the process (guard.h) */
+	sigdelset(&all,
+		  /* SIGBUS stays unblocked: a fault belongs to its thread, and a blocked fault
+		 * ends the process (guard.h) */
+		  SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	failed = pthread_create(thread, NULL, run, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

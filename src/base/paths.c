@@ -14,18 +14,18 @@
 #include <sys/stat.h>
 
 #define DIRECTORY_DEPTH 8
-#define FILES_MAX 100000 /* and as many directories */
+#define FILES_MAX 100000 /* largest number of files, and of directories */
 
-/* A file or directory that was seen; links may lead to it again, or in circles. */
+/* A file or directory that was seen before; links may lead to it again, also in circles. */
 struct met {
 	uint64_t dev, ino;
-	size_t path; /* its index in the list; SIZE_MAX: a directory */
+	size_t path; /* index of the file in the list; SIZE_MAX: a directory */
 };
 
 struct expansion {
 	struct path_list *list;
-	struct arena names; /* of all directories on the way */
-	struct map map;	    /* (device, inode) → index in met, + 1 */
+	struct arena names; /* memory for the names of all directories on the way */
+	struct map map;	    /* maps (device, inode) to the index in `met` + 1 */
 	struct met *met;
 	size_t met_count, met_cap;
 };
@@ -89,7 +89,7 @@ struct name_list {
 	size_t count, cap;
 };
 
-/* The paths of the entries of a directory, sorted: which name of a file comes first must not depend on chance. */
+/* Lists the entries of a directory in sorted order, so that the order of files does not depend on chance. */
 static ow_status list_names(struct expansion *x, const char *path, DIR *dir,
 			    struct name_list *names, struct ow_error *err)
 {
@@ -99,7 +99,6 @@ static ow_status list_names(struct expansion *x, const char *path, DIR *dir,
 	while (len > 1 && path[len - 1] == '/')
 		len--;
 	while ((entry = readdir(dir))) {
-
 		if (entry->d_name[0] == '.')
 			continue;
 		if (!vec_reserve(x->map.mem, names->items, names->cap, names->count + 1))
@@ -115,7 +114,8 @@ static ow_status list_names(struct expansion *x, const char *path, DIR *dir,
 	return OW_OK;
 }
 
-/* An unreadable directory is an error if the caller named it; below that it is only counted. */
+/* Handles an unreadable directory: an error if the caller named it; directories below that are
+ * only counted. */
 static ow_status not_readable(struct expansion *x, const char *path, int depth,
 			      struct ow_error *err)
 {
@@ -156,7 +156,7 @@ static ow_status add_directory(struct expansion *x, const char *path, int depth,
 
 static ow_status add_entry(struct expansion *x, const char *path, int depth, struct ow_error *err)
 {
-	struct stat st = { 0 }; /* a dangling link is not a regular file */
+	struct stat st = { 0 }; /* stays zero for a dangling link, which is not a regular file */
 	bool exists = stat(path, &st) == 0, directory = exists && S_ISDIR(st.st_mode);
 	struct met *met = exists ? find_met(x, &st) : NULL;
 
@@ -169,7 +169,7 @@ static ow_status add_entry(struct expansion *x, const char *path, int depth, str
 	}
 	if (depth > 0 && !directory && !S_ISREG(st.st_mode))
 		return OW_OK;
-	if (exists && st.st_ino) /* some file systems do not number their files */
+	if (exists && st.st_ino) /* some file systems do not give numbers to their files */
 		OW_TRY(add_met(x, &st, directory ? SIZE_MAX : x->list->count, err));
 	return directory ? add_directory(x, path, depth, err)
 			 : add_path(x->list, path, depth > 0, err);
@@ -195,7 +195,7 @@ static ow_status add_pattern(struct expansion *x, const char *pattern, struct ow
 static ow_status add_words(struct expansion *x, const char *const *words, size_t count,
 			   struct ow_error *err)
 {
-	bool standard_input = false; /* can be read once only */
+	bool standard_input = false; /* standard input can be read only once */
 
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(words[i], "-") != 0) {
@@ -228,6 +228,6 @@ ow_status paths_expand(struct path_list *list, struct mem *mem, const char *cons
 	if (list->unreadable && err)
 		*err = list->why;
 	return list->unreadable ? list->why.status
-				: error_set(err, OW_E_NOT_FOUND, "%s: no files in it",
+				: error_set(err, OW_E_NOT_FOUND, "%s: the folder has no files",
 					    count ? paths[0] : "input");
 }

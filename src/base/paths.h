@@ -10,19 +10,22 @@
 
 struct path {
 	char *name;
-	bool found; /* in a directory: it need not be a profile */
+	bool found; /* the file was found in a directory, so it need not be a profile */
 };
 
 struct path_list {
 	struct arena arena;
 	struct path *items;
 	size_t count, cap;
-	const char *repeated; /* a path whose file is listed already; or NULL */
-	size_t unreadable;    /* directories below the given ones that could not be read */
-	struct ow_error why;  /* of the first of them */
+	/* path of a file that is already listed under another path; or NULL */
+	const char *repeated;
+	/* number of directories below the given ones that could not be read */
+	size_t unreadable;
+	struct ow_error why; /* error of the first unreadable directory */
 };
 
-/* Fills the list: each file once, the files of a directory sorted. The caller releases list->arena, also on failure. */
+/* Fills the list with each file once; files of a directory are sorted. The caller releases list->arena,
+ * also on failure. */
 ow_status paths_expand(struct path_list *list, struct mem *mem, const char *const *paths,
 		       size_t count, struct ow_error *err);
 

@@ -9,10 +9,11 @@
 #include <sys/mman.h>
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older ones refuse, and pages come one by one */
+/* needs Linux 5.14; older kernels refuse it, and pages are allocated one by one */
+#define MADV_POPULATE_WRITE 23
 #endif
 
-#define PAGE ((uintptr_t)64 << 10) /* the largest that is in use anywhere */
+#define PAGE ((uintptr_t)64 << 10) /* largest size of a small page on any machine */
 
 void prefault(void *ptr, size_t first, size_t last)
 {

@@ -7,7 +7,8 @@
 
 #include "base/base.h"
 
-/* Bytes [first, last) of a block, which the caller owns and will write completely. */
+/* Allocates the pages of bytes [first, last) of a block ahead of use. The caller owns the block
+ * and will write all of these bytes. */
 void prefault(void *ptr, size_t first, size_t last);
 
 #endif

@@ -11,9 +11,10 @@
 #include <pthread.h>
 #include <sys/random.h>
 
-#define HEX_DIGITS 7 /* more when that is taken */
+#define HEX_DIGITS 7 /* length of a hash; one digit is added while the hash is taken */
 
-/* Words of frameworks, not of users. None may end in _<digits> or _grad: those are cut off first. */
+/* Words of frameworks, which are not private. None may end in _<digits> or _grad, because those
+ * endings are cut off first. */
 static const char *const common_words[] = {
 	"gradients",
 	"BatchNorm",
@@ -120,8 +121,6 @@ static const char *const extensions[] = {
 	"go",  "rs",	"js",	 "ts",	  "scala",  "jl",	 "R",
 };
 
-/* ---- the keyed hash ---- */
-
 static uint64_t rotate(uint64_t x, int bits)
 {
 	return x << bits | x >> (64 - bits);
@@ -188,8 +187,6 @@ static ow_status draw_key(uint64_t key[2], struct ow_error *err)
 	return OW_OK;
 }
 
-/* ---- the table of words ---- */
-
 ow_status pseudonyms_init(struct pseudonyms *p, struct mem *mem, struct ow_error *err)
 {
 	memset(p, 0, sizeof(*p));
@@ -205,7 +202,7 @@ ow_status pseudonyms_init(struct pseudonyms *p, struct mem *mem, struct ow_error
 ow_status pseudonyms_share(struct pseudonyms *p, struct ow_error *err)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static uint64_t drawn[2]; /* set once, under the lock */
+	static uint64_t drawn[2]; /* key of this process; set once, under the lock */
 	static bool known;
 	ow_status status = OW_OK;
 
@@ -324,14 +321,12 @@ static void hidden_word(struct pseudonyms *p, struct str word, struct buf *out)
 		p->failed = true;
 }
 
-/* ---- names and paths ---- */
-
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-/* Length of the part before _1, _grad, _grad_2, _1_grad and so on. */
+/* Returns the length of the name before endings such as _1, _grad, _grad_2, _1_grad. */
 static size_t stem_length(struct str s)
 {
 	for (;;) {
@@ -354,7 +349,7 @@ static void add_component(struct pseudonyms *p, struct str component, struct buf
 	struct str word = str_first(component, stem);
 	struct str suffix = STR("gradients");
 
-	/* tfprof looks for "gradients/" anywhere in a name */
+	/* tfprof searches for "gradients/" anywhere in a name, so this text must stay */
 	if (word.len > suffix.len && str_ends(word, suffix)) {
 		pseudonym_word(p, str_first(word, word.len - suffix.len), out);
 		buf_add_str(out, suffix);
@@ -385,7 +380,7 @@ static bool is_usual(struct str extension)
 	return false;
 }
 
-/* .json.gz has two. */
+/* Adds a file name. Its extension may have two parts, as .json.gz. */
 static void add_file(struct pseudonyms *p, struct str name, struct buf *out)
 {
 	size_t stem = name.len, dot;

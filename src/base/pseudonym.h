@@ -16,39 +16,42 @@
 #include "base/str.h"
 
 struct pseudonym_word {
-	struct str word, stands_for_it; /* the same pointer when the word is kept */
+	/* a word and its pseudonym; both are the same pointer if the word is kept */
+	struct str word, stands_for_it;
 };
 
 struct pseudonyms {
 	struct arena arena;
 	uint64_t key[2];
-	struct map words;	      /* by word */
-	struct map given;	      /* by pseudonym: to notice the rare collision */
-	struct pseudonym_word *items; /* [0] is unused */
+	struct map words;	      /* pseudonyms by word */
+	struct map given;	      /* words by pseudonym, to detect the rare collision */
+	struct pseudonym_word *items; /* all words; item 0 is unused */
 	size_t count, cap;
-	bool failed; /* no memory */
+	bool failed; /* an allocation failed */
 };
 
-/* Draws a key. Paired with pseudonyms_release, also after a failure. */
+/* Draws a random key. Paired with pseudonyms_release, also after a failure. */
 ow_status pseudonyms_init(struct pseudonyms *p, struct mem *mem, struct ow_error *err);
-/* Uses the key that all such tables of this process share, so that profiles can be compared. Call it before the first word. */
+/* Uses one key for all tables of this process that call this function, so that profiles can be compared.
+ * Call it before the first word. */
 ow_status pseudonyms_share(struct pseudonyms *p, struct ow_error *err);
 void pseudonyms_release(struct pseudonyms *p);
 
-/* The word itself stands for it from now on. */
+/* Keeps the word as it is: from now on it is its own pseudonym. */
 void pseudonym_keep(struct pseudonyms *p, struct str word);
-/* Whether the word was replaced before. */
+/* Returns whether the word was replaced before. */
 bool pseudonym_known(const struct pseudonyms *p, struct str word);
 
-/* Each appends to `out`; on failure `failed` is set and the appended text is not usable. */
-/* One word as a whole. */
+/* Each of these functions appends to `out`. On failure `failed` is set and the appended text
+ * must not be used. */
+/* Appends the pseudonym of one whole word. */
 void pseudonym_word(struct pseudonyms *p, struct str word, struct buf *out);
-/* A name with scopes: a/b_1/c_grad, component by component. Numbers, _grad and gradients stay, so scopes, repeated
- * layers and gradients remain visible. */
+/* Appends a name with scopes (a/b_1/c_grad), component by component. Numbers, _grad and gradients stay, so
+ * scopes, repeated layers and gradients remain visible. */
 void pseudonym_name(struct pseudonyms *p, struct str name, struct buf *out);
-/* A file's path: every component, with the usual extensions kept. */
+/* Appends a path with every component replaced; usual file extensions stay. */
 void pseudonym_path(struct pseudonyms *p, struct str path, struct buf *out);
-/* The last component of a path only. */
+/* Appends the last component of a path, replaced. */
 void pseudonym_file(struct pseudonyms *p, struct str path, struct buf *out);
 
 #endif

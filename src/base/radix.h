@@ -18,7 +18,7 @@
 /* Sorts by the field `key`, a uint64_t, `bits` (8 or 11) at a time: 11 needs fewer passes and pays for more than
  * some thousand items. `spare` has room for as many items. Returns which of the two has the result. */
 #if defined(__cppcheck__) ||                                                                       \
-	defined(__CPPCHECK__) /* it cannot parse the name of a field as an argument */
+	defined(__CPPCHECK__) /* cppcheck cannot parse the name of a field as an argument */
 void *radix_unparsed_(void *items, void *spare, size_t count);
 #define radix_sort(items, spare, count, key, bits) radix_unparsed_(items, spare, count)
 #define radix_sort_in_place(items, spare, count, key, bits) radix_unparsed_(items, spare, count)
@@ -27,7 +27,7 @@ void *radix_unparsed_(void *items, void *spare, size_t count);
 	((__typeof__(&(items)[0]))radix_sort_(items, spare, count, sizeof(*(items)),               \
 					      offsetof(__typeof__(*(items)), key), bits))
 
-/* The same, and the result is always in `items`. */
+/* Sorts as radix_sort does; the result is always in `items`. */
 #define radix_sort_in_place(items, spare, count, key, bits)                                        \
 	((void)radix_copy_back_(items, radix_sort(items, spare, count, key, bits), count,          \
 				sizeof(*(items))))

@@ -117,7 +117,7 @@ bool str_to_i64(struct str s, int64_t *value)
 	return true;
 }
 
-/* Multiply-fold hash over 16-byte strides (the wyhash family's idea). */
+/* Hashes 16 bytes at a time by multiplying and folding, as the wyhash family does. */
 static uint64_t fold(uint64_t a, uint64_t b)
 {
 	__uint128_t product = (__uint128_t)a * b;
@@ -164,7 +164,7 @@ uint64_t str_hash(struct str s)
 	return fold(h ^ k0, k1);
 }
 
-/* Bytes of one well-formed sequence at p, or 0. */
+/* Returns the length of the well-formed UTF-8 sequence at p, or 0. */
 static size_t sequence(const unsigned char *p, size_t left)
 {
 	if (p[0] < 0x80)
@@ -259,7 +259,8 @@ size_t utf8_encode(uint32_t code_point, char to[4])
 	return n;
 }
 
-/* Wide East Asian ranges and emoji take two columns, combining marks none. */
+/* Returns the number of terminal columns: wide East Asian characters and emoji take two,
+ * combining marks none. */
 static size_t code_point_width(uint32_t c)
 {
 	if (c < 0x20 || (c >= 0x7f && c < 0xa0))

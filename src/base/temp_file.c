@@ -45,10 +45,11 @@ bool temp_file_fits(uint64_t total, uint64_t free, uint64_t len)
 {
 	uint64_t keep = MIN(total / 20, KEEP_FREE);
 
-	return !total || (len <= free && free - len >= keep); /* some systems report no sizes */
+	/* some file systems report no sizes */
+	return !total || (len <= free && free - len >= keep);
 }
 
-/* As far as the system reports: the write itself may still fail. */
+/* Checks the free space as the system reports it; the write itself may still fail. */
 static ow_status check_room(int fd, uint64_t offset, size_t len, struct ow_error *err)
 {
 	struct statvfs st;

@@ -8,15 +8,15 @@
 
 #include "base/error.h"
 
-/* In $TMPDIR, or /tmp; -1 with err set on failure. */
+/* Opens a temporary file in $TMPDIR or /tmp; -1 with err set on failure. */
 int temp_file_open(struct ow_error *err);
 
-/* Writes all of it, or fails: OW_E_LIMIT when less than a twentieth of the file system (at most 1 GiB)
- * would be left free. */
+/* Writes all bytes or fails: OW_E_LIMIT if less than a twentieth of the file system (at most 1
+ * GiB) would be left free. */
 ow_status temp_file_write(int fd, uint64_t offset, const void *bytes, size_t len,
 			  struct ow_error *err) OW_MUST_CHECK;
 
-/* Whether `len` bytes may be written where `free` of `total` bytes are free. */
+/* Returns whether `len` bytes may be written if `free` of `total` bytes are free. */
 bool temp_file_fits(uint64_t total, uint64_t free, uint64_t len);
 
 #endif

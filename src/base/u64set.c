@@ -21,7 +21,7 @@ void u64set_release(struct u64set *set)
 	u64set_init(set, set->mem);
 }
 
-/* Where the value is, or would be. */
+/* Returns the slot of the value, or the slot where it would be put. */
 static size_t find(const uint64_t *slots, size_t mask, uint64_t value)
 {
 	size_t at = (size_t)map_hash_u64(value, 1) & mask;

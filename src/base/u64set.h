@@ -9,7 +9,7 @@
 struct u64set {
 	struct mem *mem;
 	uint64_t *slots;
-	size_t mask; /* slots - 1, or 0 when there are none */
+	size_t mask; /* number of slots - 1, or 0 when there are none */
 	size_t count;
 };
 

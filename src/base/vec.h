@@ -23,7 +23,8 @@
 #include "base/mem.h"
 
 #ifdef __clang_analyzer__
-/* An analyser does not know that an array with room for items is not NULL: to it, every call may change the array. */
+/* For static analysers, which do not know that an array with room for items is not NULL: to them, every
+ * call may change the array. */
 bool vec_analysed_(struct mem *mem, void *items_at, size_t *cap, size_t need);
 #define vec_reserve(mem, items, cap, need) vec_analysed_(mem, &(items), &(cap), need)
 #define vec_reserve_zero(mem, items, cap, need) vec_analysed_(mem, &(items), &(cap), need)
@@ -33,7 +34,7 @@ bool vec_analysed_(struct mem *mem, void *items_at, size_t *cap, size_t need);
 	(OW_LIKELY((size_t)(need) <= (cap)) ||                                                     \
 	 vec_grow_(mem, &(items), &(cap), need, sizeof(*(items)), false))
 
-/* The same; new items, up to the whole of `cap`, are zero. */
+/* Makes room as vec_reserve does; new items, up to `cap`, are zero. */
 #define vec_reserve_zero(mem, items, cap, need)                                                    \
 	(OW_LIKELY((size_t)(need) <= (cap)) ||                                                     \
 	 vec_grow_(mem, &(items), &(cap), need, sizeof(*(items)), true))
@@ -48,7 +49,7 @@ bool vec_analysed_(struct mem *mem, void *items_at, size_t *cap, size_t need);
 #define vec_free(mem, items, cap)                                                                  \
 	(mem_free(mem, items, (cap) * sizeof(*(items))), (items) = NULL, (void)((cap) = 0))
 
-/* `items_at` is the address of the array's pointer, which may have any type. */
+/* Grows an array. `items_at` is the address of the array's pointer, which may have any type. */
 static inline bool vec_grow_(struct mem *mem, void *items_at, size_t *cap, size_t need,
 			     size_t item_size, bool zero)
 {

@@ -148,8 +148,8 @@ void writer_real(struct writer *w, double value)
 	writer_puts(w, text);
 }
 
-/* Length of the longest valid prefix, so that most texts are written in one piece. An invalid byte
- * after it is replaced. */
+/* Writes the longest valid prefix in one piece and returns its length. An invalid byte after it
+ * is replaced. */
 static size_t put_valid(struct writer *w, struct str s)
 {
 	size_t valid = utf8_valid_prefix(s);
@@ -196,14 +196,16 @@ static const char *xml_entity(unsigned char c)
 		return "&amp;";
 	case '"':
 		return "&quot;";
-	case '\r': /* an attribute would read it as a blank, a text as a line feed */
+	/* an XML parser would read a plain carriage return as a blank (attribute) or a line feed
+	 * (text) */
+	case '\r':
 		return "&#13;";
 	default:
 		return c < 0x20 && c != '\n' && c != '\t' ? "\xef\xbf\xbd" : NULL;
 	}
 }
 
-/* U+FFFE and U+FFFF are valid UTF-8 and not valid XML. */
+/* Detects U+FFFE and U+FFFF, which are valid UTF-8 but not valid XML. */
 static bool xml_noncharacter(struct str s)
 {
 	return s.len >= 3 && !memcmp(s.ptr, "\xef\xbf", 2) && (unsigned char)s.ptr[2] >= 0xbe;

@@ -23,15 +23,15 @@ struct writer {
 	struct mem *mem;
 	char *ptr;
 	size_t len;
-	uint64_t written; /* bytes that out has taken */
+	uint64_t written; /* number of bytes that `out` has taken */
 	ow_status status;
 	struct ow_error *err;
 };
 
 void writer_init(struct writer *w, struct mem *mem, const struct out *out, struct ow_error *err);
-/* Writes the rest, frees the buffer and returns the first failure, or OW_OK. */
+/* Writes the rest of the buffer, frees it and returns the first failure, or OW_OK. */
 ow_status writer_finish(struct writer *w) OW_MUST_CHECK;
-/* Remembers a failure of the caller; the first one wins. */
+/* Stores a failure of the caller; the first failure stays. */
 void writer_fail(struct writer *w, ow_status status);
 
 void writer_add(struct writer *w, const void *bytes, size_t len);
@@ -41,12 +41,12 @@ void writer_add(struct writer *w, const void *bytes, size_t len);
 char *writer_room(struct writer *w, size_t len);
 void writer_char(struct writer *w, char c);
 void writer_repeat(struct writer *w, char c, size_t count);
-/* At most 512 bytes; meant for numbers, not for names. */
+/* Writes formatted text of at most 512 bytes; meant for numbers, not for names. */
 void writer_printf(struct writer *w, const char *format, ...) OW_PRINTF(2, 3);
 void writer_int(struct writer *w, int64_t value);
-/* Nanoseconds as microseconds: whole, or with three decimals when they are not. */
+/* Writes nanoseconds as microseconds: whole, or with three decimals if they are not. */
 void writer_micros(struct writer *w, int64_t ns);
-/* The shortest decimal that reads back as the same number; not for infinities and NaN. */
+/* Writes the shortest decimal that reads back as the same number; not for infinities and NaN. */
 void writer_real(struct writer *w, double value);
 
 static inline void writer_str(struct writer *w, struct str s)
@@ -58,15 +58,17 @@ static inline void writer_puts(struct writer *w, const char *text)
 	writer_add(w, text, strlen(text));
 }
 
-/* A string literal of JSON in quotes. UTF-8 stays, each invalid byte becomes U+FFFD. */
+/* Writes a string literal of JSON in quotes. UTF-8 stays unchanged; each invalid byte becomes
+ * U+FFFD. */
 void writer_json(struct writer *w, struct str s);
 /* The same in ASCII, byte for byte as jsoncpp 1.8.4 does it, between quotes of the caller: everything
  * outside ASCII as \u escapes. It takes the bytes of a sequence without looking whether they are
  * continuation bytes, which shows in names cut within a character. */
 void writer_json_ascii(struct writer *w, struct str s);
-/* Text or attribute value of XML. What XML cannot carry becomes U+FFFD; line feeds stay. */
+/* Writes a text or attribute value of XML. Characters that XML cannot hold become U+FFFD; line
+ * feeds stay. */
 void writer_xml(struct writer *w, struct str s);
-/* UTF-8 with U+FFFD for invalid bytes, nothing else changed. */
+/* Writes UTF-8 with U+FFFD for invalid bytes and no other change. */
 void writer_utf8(struct writer *w, struct str s);
 
 #endif

@@ -23,58 +23,62 @@ enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_DAMAGED = 3, EXIT_IN
 struct args {
 	struct arena *arena;
 	const struct command *chosen;
-	const char *command; /* the word that chose the command: for views, the view's name */
-	bool named;	     /* the command line has that word */
+	const char *command; /* word that chose the command; for views, the name of the view */
+	bool named;	     /* the command line contains that word */
 	const char **files;
 	size_t file_count;
-	size_t files_before; /* while an option is parsed: files before it on the command line */
+	/* while an option is parsed: number of files before it on the command line */
+	size_t files_before;
 	struct terminal terminal;
-	void *own;		     /* of the command: own_size bytes */
-	const struct option **given; /* options in the order of the command line */
+	void *own;		     /* the command's own struct, own_size bytes */
+	const struct option **given; /* given options, in the order of the command line */
 	size_t given_count;
 	bool verbose, version, help;
 
-	struct options options; /* tree_options, part_options, --limit */
+	struct options options; /* values of tree_options, part_options and --limit */
 
-	struct { /* input_options */
+	struct { /* values of input_options */
 		struct ow_open_options open;
 		const char *format, *checkpoint;
-		const char *job, *socket; /* a job of the daemon instead of a file */
+		/* name of a daemon's job that is read instead of a file, and the daemon's socket */
+		const char *job, *socket;
 		int64_t last_ns;
-		struct scratch job_file; /* the job's records while the command reads them */
+		/* temporary file with the job's records while the command reads them */
+		struct scratch job_file;
 		bool strict;
 	} input;
 
-	struct {		  /* output_options */
-		const char *sink; /* "text", or what --json, --csv or --to name */
+	struct { /* values of output_options */
+		/* name of the output: "text", or the one that --json, --csv or --to choose */
+		const char *sink;
 		const char *file;
-		struct atomic_path
-			*part; /* output_redirect: standard output is this file until it is whole */
+		/* output_redirect: temporary file that standard output is written to */
+		struct atomic_path *part;
 		bool no_pager;
 	} output;
 
-	struct { /* run_options, server_options */
+	struct { /* values of run_options and server_options */
 		struct ow_list names, given;
 		bool one;
-		bool each; /* every plain file is a run: the command compares them */
+		bool each; /* every plain file is a run, because the command compares runs */
 		const char *server, *password_file;
 	} run;
 };
 
 struct command {
 	const char *name, *usage;
-	const char *summary; /* a sentence without a full stop */
+	const char *summary; /* one sentence without a full stop */
 	const char *help;    /* paragraphs for --help, or NULL */
-	const char *columns; /* the table of SQL whose columns --help lists, or NULL */
+	const char *columns; /* SQL table whose columns --help lists, or NULL */
 	bool has_answer;     /* --help lists the columns of ow_answer_columns */
 	const char *examples[2];
-	struct option_group own; /* fields of args->own, or of args */
+	struct option_group own; /* options for fields of args->own, or of args */
 	const struct option_group *groups[6];
 	size_t own_size;
-	void (*init)(void *own); /* defaults of args->own, beside zeroes; or NULL */
-	/* Whether the view `word` takes an option of the groups; NULL: all. */
+	void (*init)(void *own); /* sets the defaults of args->own that are not zero; or NULL */
+	/* Returns whether the view `word` accepts an option of the groups; NULL: all options. */
 	bool (*takes)(const char *word, const struct option *option);
-	/* Takes options that it does not list, with their value: the parameters of a query; or NULL. */
+	/* Receives unlisted options with their value (the parameters of a query); or NULL. */
 	bool (*take_other)(struct args *args, struct str name, const char *value);
 	int (*run)(struct args *args);
 };
@@ -87,18 +91,21 @@ extern const struct command *const command_table[];
 extern const size_t command_count;
 const struct command *command_find(const char *name);
 
-/* ---- options that several commands share (groups.c) ---- */
+/* groups.c: options that several commands share. */
 
 extern const struct option_group
-	general_options;			/* of every command: --verbose, --version, --help */
-extern const struct option_group input_options; /* how files are read; a job instead of a file */
+	general_options; /* options of every command: --verbose, --version, --help */
+/* options for reading files, or a job instead of a file */
+extern const struct option_group input_options;
 extern const struct option_group
-	output_options; /* --json, --csv, --ndjson, --arrow, --parquet, --to, --out, … */
-extern const struct option_group part_options;	 /* which part of a profile: --step, --rank, … */
-extern const struct option_group tree_options;	 /* tfprof's 21 */
-extern const struct option_group peak_options;	 /* --peak, of the roofline */
-extern const struct option_group run_options;	 /* which files are one run, and its name */
-extern const struct option_group server_options; /* --on, --password-file */
+	output_options; /* options for the output: --json, --csv, --ndjson, --arrow, --parquet, --to, --out, … */
+/* options that select a part of a profile: --step, --rank, … */
+extern const struct option_group part_options;
+extern const struct option_group tree_options; /* the 21 options of tfprof */
+extern const struct option_group peak_options; /* the option --peak of the roofline */
+/* options that group files into runs and name them */
+extern const struct option_group run_options;
+extern const struct option_group server_options; /* options for a server: --on, --password-file */
 
 #define OPTION_STEP                                                                                \
 	{                                                                                          \
@@ -106,7 +113,7 @@ extern const struct option_group server_options; /* --on, --password-file */
 			.offset = offsetof(struct ow_view_options, step), .argument = "N",         \
 			.help = "show this step; -1 shows the average of all", .usual = "-1"       \
 	}
-/* Single options of these groups, for commands that take no more of them. */
+/* Single options of these groups, for commands that accept only these. */
 #define OPTION_JSON                                                                                \
 	{                                                                                          \
 		"json", STORE_WORD(struct args, output.sink), .help = "print JSON"                 \
@@ -116,7 +123,7 @@ extern const struct option_group server_options; /* --on, --password-file */
 		"csv", STORE_WORD(struct args, output.sink),                                       \
 			.help = "print comma-separated values"                                     \
 	}
-/* The other outputs that programs read as tables. */
+/* Options for the other outputs that programs read as tables. */
 #define OPTIONS_FOR_PROGRAMS                                                                       \
 	{ "ndjson", STORE_WORD(struct args, output.sink),                                          \
 	  .help = "print newline-delimited JSON, an object per row" },                             \
@@ -153,7 +160,7 @@ extern const struct option_group server_options; /* --on, --password-file */
 			.help = "slices of a trace with a matching name are the steps"             \
 	}
 
-/* Also what --keep-time of merge is. */
+/* Parses the value of --time-range, and of --keep-time in merge. */
 bool parse_time_range(struct args *args, const struct option *option, const char *value);
 #define OPTION_TIME_RANGE                                                                          \
 	{                                                                                          \
@@ -179,7 +186,7 @@ bool parse_style(struct args *args, const struct option *option, const char *val
 				"them"                                                             \
 	}
 
-/* ---- files (load.c) ---- */
+/* load.c: opening files. */
 
 /* Opens the files of the command line, with progress on a terminal. Reports damage in a few lines. On failure reports
  * what went wrong and returns NULL. */
@@ -188,52 +195,54 @@ ow_profile *load_files(struct args *args, int *exit_code);
  * step on (0: unchanged). False after a message; *exit_code is set. */
 bool apply_settings(ow_profile *profile, const char *file, const struct ow_list *mute,
 		    double medium, int *exit_code);
-/* load_files for what shows advice: with the settings of ./opwatch.toml, if it exists. */
+/* Loads files for commands that show advice: with the settings of ./opwatch.toml, if it exists. */
 ow_profile *load_advised(struct args *args, int *exit_code);
-/* The exit code for a command that worked: --strict turns damage into EXIT_DAMAGED. */
+/* Returns the exit code for a command that worked: --strict turns damage into EXIT_DAMAGED. */
 int finish_code(const struct args *args, const ow_profile *profile, ow_status status);
-/* "which file? …": returns EXIT_USAGE. */
+/* Prints that a file is missing and returns EXIT_USAGE. */
 int missing_file(const struct args *args);
-/* Where the damage is that a note describes, unless its text says so, and how often: " (3 times, first at byte 100)". */
+/* Writes how often a note's problem occurred and where, unless its text says so: " (3 times, first at byte
+ * 100)". */
 #define NOTE_PLACE 80
 void note_place(const ow_result *notes, uint32_t row, char *text, size_t size);
 
-/* With --job: copies the records of the job to a temporary file and puts that before the files. */
+/* For --job: copies the records of the job to a temporary file and inserts it before the files. */
 bool job_file_make(struct args *args);
 void job_file_drop(struct args *args);
-/* Reports, and returns true, when writing to `path` would destroy a file that the command line names as input. */
+/* Prints a message and returns true if writing to `path` would destroy an input file of the command line. */
 bool overwrites_input(const struct args *args, const char *path);
 
-/* ---- where the output goes (groups.c) ---- */
+/* groups.c: the output. */
 
-/* Moves --to, --json, --csv and --out into args->options.output; reports and returns false when that makes no sense. */
+/* Moves --to, --json, --csv and --out into args->options.output; prints a message and returns false if
+ * they contradict each other. */
 bool output_choose(struct args *args);
 /* Sends standard output to --out, for commands that print more than one table. Called when the files are loaded; the file
  * appears at the end of the program, whole, and only when the command worked. */
 bool output_redirect(struct args *args);
 int output_finish(struct args *args, int code);
 bool output_is_text(const struct args *args);
-/* text, json or csv. */
+/* Returns whether the output is text, json or csv. */
 bool output_is_table(const struct args *args);
-/* Whether what is printed may go through a pager. */
+/* Returns whether the output may go through a pager. */
 bool output_paged(const struct args *args);
 
-/* The commands overview and memory on a profile that is open already, also for the shell. */
+/* Run the commands overview and memory on a profile that is already open, also for the shell. */
 ow_status overview_show(struct args *args, ow_profile *profile);
 ow_status memory_show(struct args *args, ow_profile *profile);
 void show_from_args(const struct args *args, ow_profile *profile, struct show *show);
 /* Prints an error of the library; returns the exit code for it. */
 int report_error(const struct ow_error *err, ow_status status);
 
-/* cmd_help.c: help on one command, or on everything; NULL is the short form. */
+/* cmd_help.c: prints help on one command, or on everything; NULL prints the short form. */
 int print_help(const struct args *args, const char *topic);
 void print_short_help(void);
-/* cmd_view.c: options of an example for the help on a view. */
+/* cmd_view.c: returns options of an example for the help on a view. */
 const char *view_example(const char *view);
-/* cmd_info.c */
+/* cmd_info.c: prints the estimates of --estimate. */
 int print_estimates(struct args *args);
 
-/* shell/tfprof.c: the program under the name tfprof. */
+/* shell/tfprof.c: the main function under the name tfprof. */
 int tfprof_main(int argc, char **argv);
 void tfprof_print_help(void);
 

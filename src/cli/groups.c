@@ -9,8 +9,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* ---- the tables ---- */
-
 static const struct option general_table[] = {
 	{ "verbose", 'v', STORE_FLAG(struct args, verbose), .help = "print every note" },
 	{ "version", 'V', STORE_FLAG(struct args, version),
@@ -70,7 +68,7 @@ bool parse_time_range(struct args *args, const struct option *option, const char
 			   option->name, value);
 }
 
-/* Words of the views and of the sinks: each takes those that it knows. */
+/* Parses the style words of views and sinks; each of them uses the words that it knows. */
 bool parse_style(struct args *args, const struct option *option, const char *value)
 {
 	static const char *const words[] = { "pid",	     "tid",   "kernel",	  "jit",
@@ -134,8 +132,6 @@ const struct option_group peak_options = OPTIONS(peak_table);
 const struct option_group run_options = OPTIONS(run_table);
 const struct option_group server_options = OPTIONS(server_table);
 
-/* ---- where the output goes ---- */
-
 bool output_is_text(const struct args *args)
 {
 	return strcmp(args->output.sink, "text") == 0;
@@ -182,7 +178,7 @@ bool output_choose(struct args *args)
 	if (!check_sink(sink))
 		return false;
 	if (strcmp(output->type, "stdout") != 0)
-		return true; /* -output was given */
+		return true; /* the option -output was given */
 	output->outfile = is_standard_output(args->output.file) ? NULL : args->output.file;
 	if (output_is_text(args) && !output->outfile)
 		return true;
@@ -195,7 +191,7 @@ bool output_choose(struct args *args)
 	return true;
 }
 
-/* Regular files are written beside where they belong; scratch.c removes them when a signal ends the program. */
+/* Opens a temporary file next to the target; scratch.c removes it if a signal ends the program. */
 static int open_part(struct args *args, struct ow_error *err)
 {
 	struct atomic_path *part = arena_push(args->arena, sizeof(*part));

@@ -19,7 +19,7 @@ static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t tot
 	if (done < total)
 		progress_show(line, "reading %.50s: %3.0f %% of %.1f MB", file,
 			      100.0 * (double)done / (double)total, (double)total / 1e6);
-	else /* also of a stream, whose length is not known */
+	else /* also for a stream, whose length is unknown */
 		progress_show(line, "reading %.50s: %.1f MB", file, (double)total / 1e6);
 	return true;
 }
@@ -81,7 +81,7 @@ static void print_note(const ow_result *notes, uint32_t row)
 		 place);
 }
 
-/* The first few notes of damage; the overview shows them itself. */
+/* Prints the first few notes of damage; the overview shows them itself. */
 static void print_damage(const struct args *args, ow_profile *profile)
 {
 	uint32_t printed = 0, left = 0;
@@ -128,7 +128,8 @@ ow_profile *load_files(struct args *args, int *exit_code)
 		return NULL;
 	}
 	progress_begin(&line, args->terminal.err);
-	args->input.open.redact_alike = true; /* diff, report --base: files of one command */
+	/* for diff and report --base, which compare files of one command */
+	args->input.open.redact_alike = true;
 	args->input.open.progress = on_progress;
 	args->input.open.progress_arg = &line;
 	status = open_all(args, &profile, &err);
@@ -152,12 +153,10 @@ int finish_code(const struct args *args, const ow_profile *profile, ow_status st
 	return args->input.strict && ow_profile_damaged(profile) ? EXIT_DAMAGED : EXIT_GOOD;
 }
 
-/* ---- a job of the daemon in place of a file ---- */
-
-/* There is room: the option and its value were words, too. */
+/* Inserts a file. There is room, because the option and its value were words, too. */
 static void insert_file(struct args *args, const char *path)
 {
-	/* The name of a query comes before the files. */
+	/* for ask, the name of a query comes before the files */
 	size_t at = strcmp(args->command, "ask") == 0 && args->file_count ? 1 : 0;
 
 	memmove(&args->files[at + 1], &args->files[at],
@@ -166,7 +165,7 @@ static void insert_file(struct args *args, const char *path)
 	args->file_count++;
 }
 
-/* Tables and messages show the name of the job, not the path of the temporary file. */
+/* Makes tables and messages show the name of the job, not the path of the temporary file. */
 static bool name_job_file(struct args *args, const char *path)
 {
 	const char **pair = ARENA_ARRAY(args->arena, const char *, 2);
@@ -206,8 +205,6 @@ void job_file_drop(struct args *args)
 	scratch_drop(&args->input.job_file);
 }
 
-/* ---- inputs that would be overwritten ---- */
-
 static bool is_same_file(const char *path, const struct stat *out)
 {
 	struct stat st;
@@ -215,7 +212,7 @@ static bool is_same_file(const char *path, const struct stat *out)
 	return stat(path, &st) == 0 && st.st_dev == out->st_dev && st.st_ino == out->st_ino;
 }
 
-/* A file, or a pattern when there is no file of that name. */
+/* Returns whether a word names a file, or is a pattern that matches it. */
 static bool names_file(const char *word, const struct stat *out)
 {
 	bool found = false;
@@ -232,7 +229,7 @@ static bool names_file(const char *word, const struct stat *out)
 	return found;
 }
 
-/* NAME=PATH[,PATH…] */
+/* Returns whether a word NAME=PATH[,PATH…] names the file. */
 static bool run_names_file(struct arena *arena, const char *word, const struct stat *out)
 {
 	struct str rest = str_from(word), path;

@@ -69,7 +69,8 @@ int main(int argc, char **argv)
 	const char *slash = argc ? strrchr(argv[0], '/') : NULL;
 	const char *name = slash ? slash + 1 : argc ? argv[0] : "opwatch";
 
-	/* A closed pipe ends the output, not the program; a file that may not grow is an error to report. */
+	/* a closed pipe ends the output, not the program; a file that may not grow is reported
+	 * as an error */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	if (strcmp(name, "tfprof") == 0)

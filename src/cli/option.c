@@ -24,8 +24,6 @@ bool usage_error(const char *format, ...)
 	return false;
 }
 
-/* ---- values ---- */
-
 bool value_size(struct str text, uint64_t *size)
 {
 	static const char units[] = "KMGT";
@@ -49,7 +47,7 @@ bool value_size(struct str text, uint64_t *size)
 	return true;
 }
 
-/* A decimal number with ns, us, ms, s, m or h behind it; `unit` without. */
+/* Parses a decimal number with the unit ns, us, ms, s, m or h; `unit` is the default. */
 static bool value_time(struct str text, int64_t unit, int64_t *ns)
 {
 	static const struct {
@@ -141,8 +139,6 @@ bool value_ratio(struct str text, double *ratio)
 	return !*end && *ratio > 0 && *ratio <= 100;
 }
 
-/* ---- the commands, and the options of each ---- */
-
 #define COMMAND(name) &cmd_##name,
 const struct command *const command_table[] = {
 #include "cli/commands.def"
@@ -163,7 +159,7 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
-/* '-' and '_' are the same in names. */
+/* Compares names; '-' and '_' count as equal. */
 static bool is_name(struct str word, const char *name)
 {
 	if (word.len != strlen(name))
@@ -218,7 +214,7 @@ static const struct option *find_option(const struct command *command, const cha
 	return NULL;
 }
 
-/* Of any command: whether a name takes a value is the same in all. */
+/* Finds an option of any command: whether a name takes a value is the same in all commands. */
 static const struct option *find_anywhere(struct str name)
 {
 	for (size_t i = 0; i < command_count; i++) {
@@ -246,8 +242,6 @@ void option_spell(char *to, size_t size, const char *name)
 			*to = '-';
 }
 
-/* ---- storing a value ---- */
-
 static bool is_tfprof(const struct option *option)
 {
 	return option->kind >= OPTION_TFPROF_INT32;
@@ -258,7 +252,7 @@ static bool is_boolean(const struct option *option)
 	return option->kind == OPTION_BOOL || option->kind == OPTION_TFPROF_BOOL;
 }
 
-/* What an option takes, for "--x takes …, not 'y'". */
+/* Reports which values an option takes: "--x takes …, not 'y'". */
 static bool wrong_value(const struct option *option, const char *value)
 {
 	char takes[96];
@@ -297,7 +291,7 @@ static bool store_number(const struct option *option, void *field, const char *v
 	return true;
 }
 
-/* tfprof's options are checked as in its shell. */
+/* Stores a tfprof option, checked as in tfprof's shell. */
 static bool store_tfprof(struct args *args, const struct option *option, const char *word,
 			 const char *value)
 {
@@ -314,7 +308,7 @@ static bool store_tfprof(struct args *args, const struct option *option, const c
 	return option_check_regexes(&args->options, option);
 }
 
-/* `value` is NULL when there is none. */
+/* Stores a value; `value` is NULL if there is none. */
 static bool store_value(struct args *args, const struct option *option, const char *word,
 			const char *value)
 {
@@ -359,14 +353,12 @@ static bool store_value(struct args *args, const struct option *option, const ch
 	}
 }
 
-/* ---- the words of a command line ---- */
-
-/* One option as it was typed. */
+/* One option as the user typed it. */
 struct typed {
-	size_t words;	  /* words before it that are not options */
-	const char *word; /* --max-depth=3 */
+	size_t words;	  /* number of words before it that are not options */
+	const char *word; /* the word as typed: --max-depth=3 */
 	struct str name;
-	const char *value; /* or NULL */
+	const char *value; /* value of the option, or NULL */
 };
 
 static bool is_true_or_false(const char *word)
@@ -374,7 +366,7 @@ static bool is_true_or_false(const char *word)
 	return word && (strcasecmp(word, "true") == 0 || strcasecmp(word, "false") == 0);
 }
 
-/* Splits one word that begins with '-'. *next is its value when the option takes one and none follows '='. */
+/* Splits one word that begins with '-'. *next is its value if the option takes one and none follows '='. */
 static bool split_option(const struct args *args, const char *word, const char *next,
 			 struct typed *typed, bool *used)
 {
@@ -407,7 +399,8 @@ static bool split_option(const struct args *args, const char *word, const char *
 	return true;
 }
 
-/* A query may begin with a comment: "-- slow ops\nSELECT …". The name of an option has no blanks. */
+/* Returns whether a word is an option. A query may begin with a comment ("-- slow ops\nSELECT
+ * …"), but the name of an option has no blanks. */
 static bool is_option(const char *word)
 {
 	return word[0] == '-' && word[1] && !strchr(" \t\r\n", word[1 + (word[1] == '-')]) &&
@@ -433,11 +426,9 @@ static bool split_words(struct args *args, int argc, char **argv, struct typed *
 	return true;
 }
 
-/* ---- options that the command does not take ---- */
-
 #define OWNERS_NAMED 5
 
-/* "sql, ask, push": the commands that take an option. */
+/* Writes the commands that take an option: "sql, ask, push". */
 static void name_owners(struct str name, char *text, size_t size)
 {
 	size_t len = 0, owners = 0;
@@ -495,9 +486,7 @@ static bool store_option(struct args *args, const struct typed *typed)
 	return refuse_option(args, typed);
 }
 
-/* ---- the command ---- */
-
-/* The command is the first word, unless a file of that name is meant by ./word. */
+/* Chooses the command by the first word; ./word means a file of that name. */
 static bool choose_command(struct args *args)
 {
 	args->chosen = &cmd_overview;
@@ -526,7 +515,7 @@ static bool wants_help(const struct typed *typed, size_t count)
 	return false;
 }
 
-/* A word that is neither a file nor a command was most likely meant to be one. */
+/* Reports a word that is neither a file nor a command as a mistyped command. */
 static bool mistyped_command(const struct args *args)
 {
 	const char *word = args->files[0], *best = NULL;
@@ -539,7 +528,7 @@ static bool mistyped_command(const struct args *args)
 		nearest_try(str_from(word), command_table[i]->name, &best, &least);
 	for (size_t i = 0; ow_view_info(i, &view); i++)
 		nearest_try(str_from(word), view.name, &best, &least);
-	/* A word alone is rather the name of a file. */
+	/* a single word is more likely the name of a file */
 	if (args->file_count < 2 && !best)
 		return false;
 	complain("opwatch: '%s' is neither a command nor a file", word);

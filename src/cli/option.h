@@ -15,20 +15,20 @@ struct args;
 struct command;
 
 enum option_kind {
-	OPTION_FLAG,	 /* bool: true when it is given */
-	OPTION_FLAG_OFF, /* bool: false when it is given */
+	OPTION_FLAG,	 /* bool that becomes true */
+	OPTION_FLAG_OFF, /* bool that becomes false */
 	OPTION_BOOL,	 /* bool: --x, --x=false, --x false */
-	OPTION_WORD,	 /* const char *: the option's own name */
-	OPTION_TEXT,	 /* const char *, of at least `least` bytes */
-	OPTION_REPEAT,	 /* struct ow_list: each use adds one text */
-	OPTION_LIST,	 /* struct ow_list: texts between commas */
+	OPTION_WORD,	 /* const char * that becomes the option's own name */
+	OPTION_TEXT,	 /* const char * of at least `least` bytes */
+	OPTION_REPEAT,	 /* struct ow_list: each use of the option adds one text */
+	OPTION_LIST,	 /* struct ow_list: texts separated by commas */
 	OPTION_UINT32,	 /* uint32_t from `least` to `most` */
-	OPTION_INT32,	 /* int32_t, the same */
-	OPTION_SIZE,	 /* uint64_t of bytes, at least `least`: 500, 500M, 8GB */
-	OPTION_TIME,	 /* int64_t of nanoseconds: 10s, 500ms, 2m */
+	OPTION_INT32,	 /* int32_t from `least` to `most` */
+	OPTION_SIZE,	 /* uint64_t, a size of at least `least` bytes: 500, 500M, 8GB */
+	OPTION_TIME,	 /* int64_t, nanoseconds: 10s, 500ms, 2m */
 	OPTION_RATIO,	 /* double: 20%, 0.2 */
-	OPTION_PARSED,	 /* `parse` stores the value and reports what is wrong with it */
-	/* tfprof's, in args->options */
+	OPTION_PARSED,	 /* the function `parse` stores the value and reports errors */
+	/* Kinds of tfprof's options, whose values are in args->options. */
 	OPTION_TFPROF_INT32,
 	OPTION_TFPROF_INT64,
 	OPTION_TFPROF_ORDER,
@@ -39,19 +39,21 @@ enum option_kind {
 };
 
 struct option {
-	const char *name; /* without dashes; '-' and '_' are the same in it */
-	char letter;	  /* 'o' of -o, or 0 */
-	bool in_args; /* the field is in struct args; else in the command's own struct, args->own */
+	const char *name; /* name without dashes; '-' and '_' are equal in it */
+	char letter;	  /* letter of the short form: 'o' for -o, or 0 */
+	bool in_args;	  /* the field is in struct args; otherwise in args->own */
 	enum option_kind kind;
-	size_t offset;	      /* of the field; of tfprof's in struct ow_view_options */
-	const char *argument; /* "FILE"; "[=HZ]": only behind '='; NULL without one */
-	const char *help;     /* a sentence without a full stop */
-	const char *usual;    /* the default, for --help, or NULL */
+	/* offset of the field; for tfprof's options in struct ow_view_options */
+	size_t offset;
+	/* placeholder of the argument: "FILE"; "[=HZ]": only behind '='; NULL: no argument */
+	const char *argument;
+	const char *help;  /* one sentence without a full stop */
+	const char *usual; /* text of the default for --help, or NULL */
 	uint64_t least, most;
 	bool (*parse)(struct args *args, const struct option *option, const char *value);
 };
 
-/* The offset of a field, of the type that the kind stores. */
+/* The offset of a field, checked to have the type that the kind stores. */
 #define OPTION_OFFSET(type, field, want)                                                           \
 	(offsetof(type, field) +                                                                   \
 	 0 * sizeof(char[__builtin_types_compatible_p(__typeof__(((type *)0)->field), want)        \
@@ -67,7 +69,7 @@ struct option {
 	OPTION_STORE(OPTION_BOOL, type, field, bool), .argument = "[=true|false]"
 #define STORE_WORD(type, field) OPTION_STORE(OPTION_WORD, type, field, const char *)
 #define STORE_TEXT(type, field) OPTION_STORE(OPTION_TEXT, type, field, const char *)
-#define STORE_NAME(type, field) STORE_TEXT(type, field), .least = 1 /* not empty */
+#define STORE_NAME(type, field) STORE_TEXT(type, field), .least = 1 /* the text must not be empty */
 #define STORE_REPEAT(type, field) OPTION_STORE(OPTION_REPEAT, type, field, struct ow_list)
 #define STORE_LIST(type, field) OPTION_STORE(OPTION_LIST, type, field, struct ow_list)
 #define STORE_UINT32(type, field, from, to)                                                        \
@@ -89,11 +91,12 @@ struct option_group {
 		(table), ARRAY_COUNT(table)                                                        \
 	}
 
-/* ---- the command line (option.c) ---- */
+/* option.c: the command line. */
 
-/* Takes the words apart: finds the command, fills its fields and args->files. Reports what is wrong and returns false. */
+/* Parses the command line: finds the command, fills its fields and args->files. Reports an error and
+ * returns false. */
 bool args_parse(struct args *args, int argc, char **argv);
-/* Whether an option was on the command line. */
+/* Returns whether an option was on the command line. */
 bool args_given(const struct args *args, const char *name);
 
 /* The options of a command, each name once: its own, its groups', --verbose and the like. `word` is what chose the
@@ -102,49 +105,52 @@ bool args_given(const struct args *args, const char *name);
 size_t command_options(const struct command *command, const char *word,
 		       const struct option *list[OPTIONS_MOST]);
 
-/* An option as opwatch spells it: --max-depth. */
+/* Writes an option as opwatch spells it: --max-depth. */
 void option_spell(char *to, size_t size, const char *name);
-/* Reports wrong usage. Always false, for parsers to return. */
+/* Reports wrong usage. Always returns false, for parsers to return. */
 bool usage_error(const char *format, ...) OW_PRINTF(1, 2);
 
-/* ---- values: pure functions of the text; false when it is wrong ---- */
+/* Parsers of values, which depend only on the text. They return false if it is wrong. */
 
-/* "500", "500M", "8GB": powers of 1024. */
+/* Parses "500", "500M" or "8GB" with powers of 1024. */
 bool value_size(struct str text, uint64_t *size);
-/* "100:250", "1.5s:2s": a begin, an end or both; milliseconds without a unit. A missing side stays unchanged. */
+/* Parses "100:250" or "1.5s:2s": a begin, an end or both; without a unit in milliseconds. A missing side
+ * stays unchanged. */
 bool value_time_range(struct str text, int64_t *from_ns, int64_t *to_ns);
-/* "10s", "500ms", "2m": more than nothing; seconds without a unit. */
+/* Parses "10s", "500ms" or "2m", above 0; without a unit in seconds. */
 bool value_duration(struct str text, int64_t *ns);
-/* "20%", "0.2": more than nothing, and no more than a hundred times. */
+/* Parses "20%" or "0.2", above 0 and at most 100. */
 bool value_ratio(struct str text, double *ratio);
-/* One more text in a list, and the texts between commas. False without memory. */
+/* Add one text to a list, or the texts between commas. False without memory. */
 bool value_word(struct arena *arena, struct ow_list *list, const char *word);
 bool value_words(struct arena *arena, struct ow_list *list, const char *words);
 
-/* ---- tfprof's options (tfprof_options.c) ---- */
+/* tfprof_options.c: tfprof's options. */
 
 #define OPTION_COUNT 21
-extern const struct option option_table[OPTION_COUNT]; /* in the order of the listing */
+/* the options in the order of tfprof's listing */
+extern const struct option option_table[OPTION_COUNT];
 
-/* Where a view goes. */
+/* The destination of a view's output. */
 struct output {
-	const char *type;    /* stdout, file, timeline, pprof, none; extended: any sink */
-	const char *outfile; /* sticks from one -output to the next, as in the original */
+	const char *type;    /* stdout, file, timeline, pprof or none; extended: any sink */
+	const char *outfile; /* stays from one -output to the next, as in tfprof */
 };
 
 struct options {
 	struct ow_view_options view;
 	struct output output;
 	bool extended;	/* opwatch's own outputs and column names are allowed */
-	uint32_t given; /* options of option_table that the user gave, as bits */
-	bool ordered; /* order_by was given; without it opwatch's shell orders by what is selected */
+	uint32_t given; /* bits of the options in option_table that the user gave */
+	/* the user gave order_by; without it, opwatch's shell orders by the selected column */
+	bool ordered;
 };
 
 void options_init(struct options *options, bool extended);
-/* A copy that shares nothing with `from`. */
+/* Makes an independent copy. */
 bool options_copy(struct options *to, const struct options *from, struct arena *arena);
 
-/* The options of a view that the user gave, and the usual values of the others. */
+/* Fills the view options with the values that the user gave, and defaults for the others. */
 void options_asked(const struct options *options, struct ow_view_options *asked);
 void option_mark_given(struct options *options, const struct option *option);
 
@@ -154,25 +160,26 @@ const struct option *option_find(struct str name);
  * *used says whether next was consumed. On failure returns false and puts tfprof's text into err. */
 bool option_parse_word(struct options *options, struct arena *arena, struct str word,
 		       struct str next, bool *used, struct ow_error *err);
-/* Sets one option from a flag's value (--max_depth=3): less strict, as in the original. Returns false for a value that
- * cannot be interpreted. */
+/* Sets one option from a flag (--max_depth=3), less strictly, as tfprof does. Returns false for a value
+ * that cannot be interpreted. */
 bool option_parse_flag(struct options *options, struct arena *arena, const struct option *option,
 		       struct str value);
-/* type[:outfile=…]; fills err with tfprof's text. */
+/* Parses type[:outfile=…]; fills err with tfprof's text. */
 bool output_parse(struct output *output, bool extended, struct arena *arena, struct str text,
 		  struct ow_error *err);
 
-/* The 21 lines that an empty line of the shell shows. */
+/* Writes the 21 lines that the shell shows for an empty line. */
 void options_list(const struct options *options, struct buf *to);
-/* Values that an option can take, for completion; NULL after the last. */
+/* Returns the values that an option can take, for completion; NULL after the last. */
 const char *option_value(const struct option *option, bool extended, size_t index);
-/* Reports invalid regular expressions; for opwatch: under the name tfprof the view does. */
+/* Reports invalid regular expressions, for opwatch; under the name tfprof the view reports them. */
 bool option_check_regexes(const struct options *options, const struct option *option);
-/* Reports that `word` (the option as typed) cannot take the value, and which values it takes. */
+/* Reports that `word` (the option as typed) does not accept the value, and which values it
+ * accepts. */
 void option_explain(const struct option *option, const char *word, struct str value);
-/* Of the selected columns the one that matters most, as tables show them; NULL when none is a number. */
+/* Returns the most important selected column, as tables show it; NULL if none is a number. */
 const char *main_metric(const struct ow_list *select);
-/* "a,b" into a list; empty pieces are dropped. */
+/* Parses "a,b" into a list; empty pieces are dropped. */
 bool list_parse(struct ow_list *list, struct arena *arena, struct str text);
 
 #endif

@@ -10,15 +10,16 @@
 
 #include <sys/stat.h>
 
-/* A plain file, and what decides which run it is of. */
+/* A plain file, with the properties that decide which run it belongs to. */
 struct item {
 	const char *path;
-	struct str
-		pattern; /* the name with each number as one #; empty for directories and patterns */
+	/* name with each number replaced by #; empty for directories and patterns */
+	struct str pattern;
 	bool model_part, graph;
-	bool step;    /* its name says that it is one step of many: timeline-12.json, step_3.json */
-	int32_t rank; /* of its content, -1 = unknown */
-	size_t run;   /* number + 1 */
+	/* the name shows that the file is one step of many: timeline-12.json, step_3.json */
+	bool step;
+	int32_t rank; /* rank in the file's content, -1 = unknown */
+	size_t run;   /* number of the run + 1 */
 };
 
 struct grouping {
@@ -27,7 +28,7 @@ struct grouping {
 	size_t item_count;
 	struct run_files *runs;
 	size_t run_count;
-	bool apart; /* files whose names differ in numbers only are runs of their own */
+	bool apart; /* files whose names differ only in numbers are separate runs */
 };
 
 static bool no_memory(void)
@@ -42,7 +43,8 @@ static struct str base_name(const char *path)
 
 	while (name.len > 1 && name.ptr[name.len - 1] == '/')
 		name.len--;
-	return str_skip(name, str_rfind_char(name, '/') + 1); /* STR_NONE + 1 is 0 */
+	/* without '/' the result is the whole name, because STR_NONE + 1 is 0 */
+	return str_skip(name, str_rfind_char(name, '/') + 1);
 }
 
 static bool is_plain(const char *path)
@@ -56,7 +58,7 @@ static bool is_plain(const char *path)
 	return !strpbrk(path, "*?[");
 }
 
-/* timeline-12.json → timeline-#.json, with its directory. */
+/* Replaces numbers in a name, with its directory: timeline-12.json → timeline-#.json. */
 static struct str pattern_of(struct arena *arena, const char *path)
 {
 	size_t len = strlen(path), dir = len - base_name(path).len, at = 0;
@@ -75,7 +77,7 @@ static struct str pattern_of(struct arena *arena, const char *path)
 	return str_make(to, at);
 }
 
-/* timeline-#.json, run_step_#.json */
+/* Returns whether a pattern names one step of many: timeline-#.json, run_step_#.json. */
 static bool is_step_name(struct str pattern)
 {
 	size_t at = str_rfind_char(pattern, '#');
@@ -103,8 +105,6 @@ static void identify_part(struct item *item)
 		item->model_part |= strcmp(estimate.format, parts[i]) == 0;
 }
 
-/* ---- groups ---- */
-
 static bool add_path(struct grouping *g, struct run_files *run, const char *path)
 {
 	const char **paths = ARENA_ARRAY(g->args->arena, const char *, run->count + 1);
@@ -118,7 +118,8 @@ static bool add_path(struct grouping *g, struct run_files *run, const char *path
 	return true;
 }
 
-/* Whether two plain files are of one run. One graph takes the parts; with two graphs it is not clear which. */
+/* Returns whether two plain files belong to one run. One graph takes the other parts; with two graphs
+ * their owner is unclear. */
 static bool belong_together(const struct grouping *g, const struct item *a, const struct item *b,
 			    size_t graphs)
 {
@@ -150,7 +151,7 @@ static bool group_items(struct grouping *g)
 	return true;
 }
 
-/* NAME=PATH[,PATH…] */
+/* Parses NAME=PATH[,PATH…]. */
 static bool add_given(struct grouping *g, const char *text)
 {
 	struct run_files *run = &g->runs[g->run_count];
@@ -174,8 +175,6 @@ static bool add_given(struct grouping *g, const char *text)
 	g->run_count++;
 	return true;
 }
-
-/* ---- names ---- */
 
 static bool is_name_char(char c)
 {
@@ -246,8 +245,6 @@ static bool name_runs(struct grouping *g)
 	return true;
 }
 
-/* ---- all of it ---- */
-
 static bool read_items(struct grouping *g)
 {
 	struct args *args = g->args;
@@ -266,13 +263,14 @@ static bool read_items(struct grouping *g)
 			return no_memory();
 		item->step = is_step_name(item->pattern);
 		item->rank = -1;
-		if (plain > 1) /* one file alone is always one run */
+		if (plain > 1) /* a single file is always one run */
 			identify_part(item);
 	}
 	return true;
 }
 
-/* More names than runs: each file that was pooled for its numbers has a name of its own. */
+/* Splits runs if there are more names than runs: each file that was grouped by its number gets
+ * its own name. */
 static bool split_by_names(struct grouping *g)
 {
 	if (g->args->run.names.count <= g->run_count + g->args->run.given.count)
@@ -379,8 +377,6 @@ int runs_finish_code(const struct args *args, const struct runs *runs, ow_status
 	return runs->count ? code : EXIT_FAILED;
 }
 
-/* ---- runs on a server ---- */
-
 static bool keep_going(void *arg)
 {
 	(void)arg;
@@ -431,7 +427,7 @@ static ow_status ask_and_show(const struct args *args, ow_remote *remote, const 
 
 	OW_TRY(ow_remote_query(remote, text, &result, err));
 	if (!ow_result_columns(result))
-		status = OW_OK; /* a statement without rows */
+		status = OW_OK; /* the statement returned no rows */
 	else if (args->output.file && !is_standard_output(args->output.file))
 		status = ow_result_write_file(result, args->output.sink, NULL, args->output.file,
 					      err);

@@ -13,7 +13,7 @@ struct run_files {
 	size_t count;
 };
 
-/* In the arena of the arguments. Reports what is wrong and returns false. */
+/* Groups the files into runs, in the arena of the arguments. Reports an error and returns false. */
 bool runs_group(struct args *args, struct run_files **runs, size_t *count);
 
 struct runs {
@@ -21,16 +21,17 @@ struct runs {
 	size_t count;
 };
 
-/* Opens the files [first, …) as runs. Reports what went wrong and returns false with the exit code. */
+/* Opens the files [first, …) as runs. Reports an error and returns false with the exit code. */
 bool runs_load(struct args *args, size_t first, struct runs *runs, int *exit_code);
 void runs_free(struct runs *runs);
-/* EXIT_DAMAGED when --strict was given and one of them is damaged. */
+/* Returns EXIT_DAMAGED if --strict was given and one of the runs is damaged. */
 int runs_finish_code(const struct args *args, const struct runs *runs, ow_status status);
 
-/* Connects to the server at the address, with --password-file or the environment. Reports what is wrong and returns NULL.
- * Ctrl-C ends what it does. */
+/* Connects to the server at the address, with --password-file or the environment. Reports an error and
+ * returns NULL. Ctrl-C cancels its calls. */
 ow_remote *remote_open(const struct args *args, const char *address, int *exit_code);
-/* Runs a statement on the server of --on and shows the rows as --json, --csv, --to and --out say; returns the exit code. */
+/* Runs a statement on the server of --on and shows the rows as --json, --csv, --to and --out choose;
+ * returns the exit code. */
 int remote_run(struct args *args, const char *text);
 
 #endif

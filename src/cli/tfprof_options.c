@@ -72,7 +72,7 @@ static const char *const select_values[] = {
 	"cpu_micros", "peak_bytes", "residual_bytes", "output_bytes",
 };
 
-/* Columns by the titles that tables show; blanks, '-' and '_' are the same, and so is "total" before them. */
+/* Columns by the titles that tables show; blanks, '-' and '_' are equal, and a leading "total" is ignored. */
 static const struct {
 	const char *title, *name;
 } titles[] = {
@@ -108,7 +108,8 @@ static bool is_same_title(struct str word, const char *title)
 	return true;
 }
 
-/* The name of a column for its title; the word itself for all others. tfprof knows names only. */
+/* Returns the column name for a title; other words are returned unchanged. tfprof accepts only
+ * names. */
 static struct str column_name(bool extended, struct str word)
 {
 	struct str bare = word;
@@ -126,7 +127,7 @@ static struct str column_name(bool extended, struct str word)
 	return word;
 }
 
-/* The original's types, in the order in which it lists them. */
+/* tfprof's output types, in the order of its list. */
 static const char *const output_types[] = { "file", "none", "pprof", "stdout", "timeline" };
 
 static bool is_one_of(struct str word, const char *const *values, size_t count)
@@ -137,7 +138,7 @@ static bool is_one_of(struct str word, const char *const *values, size_t count)
 	return false;
 }
 
-/* The sinks that are not among tfprof's. */
+/* Returns the sinks that tfprof does not have. */
 static const char *own_output(size_t index)
 {
 	struct ow_part_info sink = { .size = sizeof(sink) };
@@ -185,7 +186,7 @@ void options_init(struct options *options, bool extended)
 {
 	*options = (struct options){ .extended = extended, .output = { .type = "stdout" } };
 	ow_view_options_init(&options->view);
-	options->view.max_depth = 10; /* tfprof's */
+	options->view.max_depth = 10; /* tfprof's default */
 	options->view.order_by = "name";
 	options->view.defer_rows = true;
 }
@@ -250,7 +251,7 @@ bool list_parse(struct ow_list *list, struct arena *arena, struct str text)
 	return true;
 }
 
-/* A set: sorted, without repetitions. */
+/* Sorts a list and removes repetitions. */
 static void sort_list(struct ow_list *list)
 {
 	const char **items = (const char **)(uintptr_t)list->items;
@@ -340,7 +341,7 @@ static bool parse_value(struct options *options, struct arena *arena, const stru
 	switch (option->kind) {
 	case OPTION_TFPROF_INT32:
 	case OPTION_TFPROF_INT64:
-		/* White space around a number is allowed: lines of a DOS file end in \r. */
+		/* white space around a number is allowed, because lines of a DOS file end in \r */
 		return str_to_i64(str_trim(value), &number) && set_int(options, option, number);
 	case OPTION_TFPROF_ORDER:
 		value = column_name(options->extended, value);
@@ -393,7 +394,7 @@ void options_asked(const struct options *options, struct ow_view_options *asked)
 			memcpy((char *)asked + offset, (char *)&usual + offset, sizeof(int32_t));
 			break;
 		case OPTION_TFPROF_INT64:
-			if (offset != AT(step)) /* has its own spelling, too */
+			if (offset != AT(step)) /* the option step has its own spelling, too */
 				memcpy((char *)asked + offset, (char *)&usual + offset,
 				       sizeof(int64_t));
 			break;
@@ -435,7 +436,8 @@ bool option_parse_word(struct options *options, struct arena *arena, struct str 
 	return true;
 }
 
-/* Accepts what sscanf("%lld%c") accepts: blanks and a sign before the number, nothing after it. */
+/* Parses an integer as sscanf("%lld%c") does: blanks and a sign before the number, nothing after
+ * it. */
 static bool flag_int(struct str value, int64_t *number)
 {
 	while (value.len && (value.ptr[0] == ' ' || (value.ptr[0] >= '\t' && value.ptr[0] <= '\r')))
@@ -466,11 +468,11 @@ bool option_parse_flag(struct options *options, struct arena *arena, const struc
 		sort_list(&options->view.select);
 		return true;
 	default:
-		return false; /* bool and output have their own syntax: see tfprof.c */
+		return false; /* bool and output have their own syntax; see tfprof.c */
 	}
 }
 
-/* Always false, so that a parser can return it. */
+/* Sets an error; always returns false, so that a parser can return it. */
 static bool output_error(struct ow_error *err, const char *format, ...) OW_PRINTF(2, 3);
 
 static bool output_error(struct ow_error *err, const char *format, ...)
@@ -500,7 +502,8 @@ static bool is_sink(struct str name)
 	return false;
 }
 
-/* key=value: both parts are needed; further = belong to the value, but empty pieces are dropped. */
+/* Parses key=value: both parts are required; a further = belongs to the value, but empty pieces
+ * are dropped. */
 static bool parse_pair(struct output *output, bool extended, struct arena *arena, struct str type,
 		       struct str pair, struct ow_error *err)
 {
@@ -633,14 +636,14 @@ bool option_check_regexes(const struct options *options, const struct option *op
 	if (option->kind != OPTION_TFPROF_REGEXES)
 		return true;
 	mem_init(&mem, 0);
-	/* Without memory the view will say so. */
+	/* without memory the view reports the failure */
 	if (regex_list_init(&compiled, &mem, list->items, list->count, report_invalid_regex, &good,
 			    NULL) == OW_OK)
 		regex_list_release(&compiled);
 	return good;
 }
 
-/* The piece of a list of columns that is none. */
+/* Returns the part of a list that is not a column. */
 static struct str wrong_piece(struct str value)
 {
 	struct str rest = strip_quotes(value), piece;

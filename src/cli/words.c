@@ -85,7 +85,8 @@ static void wrap_line(FILE *to, const char *mark, struct str line, uint32_t inde
 	struct str word;
 
 	start_line(to, mark, indent);
-	indent += own ? (uint32_t)own + 2 : 0; /* what goes on hangs below what began */
+	/* continuation lines are indented below the first line */
+	indent += own ? (uint32_t)own + 2 : 0;
 	while (str_split(&line, ' ', &word)) {
 		size_t wide = utf8_width(word);
 

@@ -9,22 +9,22 @@
 
 #define WORDS_NUMBER HUMAN_SIZE
 
-/* Each fills `to` with three significant digits and returns it. */
+/* Each function writes three significant digits to `to` and returns it. */
 const char *words_time(char to[WORDS_NUMBER], double us);
 const char *words_bytes(char to[WORDS_NUMBER], double bytes);
 const char *words_count(char to[WORDS_NUMBER], double count);
 
-/* "s", or nothing for one. */
+/* Returns "s", or "" for one. */
 const char *words_plural(uint64_t count);
 
 /* Writes text, line by line, indented and broken between words at `width` columns (0 = never). `mark`
  * stands in the indentation of the first line. What could drive a terminal becomes U+FFFD. */
 void words_wrap(FILE *to, const char *mark, const char *text, uint32_t indent, uint32_t width);
 
-/* Writes at most `room` columns of a name, the same way; returns the columns taken. */
+/* Writes at most `room` columns of a name in the same way; returns the columns taken. */
 size_t words_name(FILE *to, struct str name, size_t room);
 
-/* A text in JSON, with its quotes; and a field of RFC 4180. */
+/* Write a text as a JSON string with its quotes, and as a CSV field (RFC 4180). */
 void words_json(FILE *to, const char *text);
 void words_csv(FILE *to, const char *text);
 

@@ -158,7 +158,7 @@ static struct verdict check_limit(struct comparison *c, const struct diff_limit 
 		return v;
 	}
 	if (!chosen || !values || !limit_values(c, limit, chosen, values)) {
-		v.why = "not every run recorded it";
+		v.why = "not every run recorded this value";
 		v.gate = c->comparable ? GATE_INCONCLUSIVE : GATE_NOT_COMPARABLE;
 		return v;
 	}

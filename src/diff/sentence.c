@@ -182,7 +182,7 @@ static void put_kinds(struct line *line, const struct comparison *c)
 		else
 			put(line, "times of events");
 	}
-	put(line, ": their difference says nothing");
+	put(line, ": their difference has no meaning");
 }
 
 /* "; 9.8ms of it is ". A part that is larger than the whole is not a part of it, since others became shorter: "; 9.8ms more in ". */

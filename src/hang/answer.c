@@ -30,8 +30,8 @@ static void add_doubts(struct answer *a)
 	if (w->dumps)
 		add_doubt(a, w->without_dump, "rank has no dump: a cause there cannot be excluded",
 			  "ranks have no dump: a cause there cannot be excluded");
-	add_doubt(a, w->torn, "dump is damaged: what it lacks is not known",
-		  "dumps are damaged: what they lack is not known");
+	add_doubt(a, w->torn, "dump is damaged: entries may be missing from it",
+		  "dumps are damaged: entries may be missing from them");
 	add_doubt(a, a->job->other_jobs, "file belongs to another job or run and was left out",
 		  "files belong to another job or run and were left out");
 	add_doubt(a, a->job->files_unreadable, "file could not be read", "files could not be read");

@@ -29,15 +29,15 @@ void answer_columns(struct table *t)
 {
 	static const char *const sentences[] = {
 		"rank of the process",
-		"what it does: waits, runs, ended, unknown, …",
+		"state of the rank: waits, runs, ended, unknown, …",
 		"process group of the collective",
-		"sequence number of the last collective that it completed",
-		"sequence number of the first collective that it did not complete",
+		"sequence number of the last collective that the rank completed",
+		"sequence number of the first collective that the rank did not complete",
 		"that collective",
-		"innermost line of its stack",
-		"the whole stack, innermost frame first",
-		"file that says so",
-		"where its rank is from: content or file name",
+		"innermost line of the rank's stack",
+		"whole stack of the rank, innermost frame first",
+		"file that shows the state of the rank",
+		"source of the rank's number: content of the file, or its name",
 	};
 
 	table_add_column(t, "rank", "rank", TYPE_INT, UNIT_NONE);

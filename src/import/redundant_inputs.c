@@ -80,8 +80,8 @@ static bool find_wholes(const struct prepared_list *list, struct map *wholes)
 static void note_parts(struct builder *b, const char *part, const char *whole, uint64_t count)
 {
 	builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, count,
-			  "not used: %s: %s in the same folder is the whole run; name the parts to "
-			  "use them",
+			  "not used: %s: %s in the same folder holds the whole run; name the "
+			  "partial files to use them",
 			  part, whole);
 }
 

@@ -102,7 +102,7 @@ static ow_status find_file(struct ow_ui *ui, int64_t rank, const char **path, st
 	*path = one_each ? ui->paths[found - 1] : model_str(m, m->source.path[found]).ptr;
 	if (!one_each && (ui->profile->options.redact || strchr(*path, '!')))
 		return error_set(err, OW_E_UNSUPPORTED,
-				 "rank %lld is not a file by itself: unpack it, or name the files",
+				 "rank %lld is part of an archive: unpack it, or name the files",
 				 (long long)rank);
 	return OW_OK;
 }

@@ -13,8 +13,8 @@
 
 #define LOOK_NS 500000000 /* between two looks at the files */
 #define IDLE_SHARE 3	  /* reading takes at most a quarter of the time */
-#define SWAP_WAIT_NS                                                                               \
-	200000000 /* how long a swap waits for running handlers before it is tried again */
+/* how long a swap waits for running handlers before it is tried again */
+#define SWAP_WAIT_NS 200000000
 
 static struct page_mark mark_of(const char *path)
 {
@@ -173,7 +173,7 @@ static void *follow(void *arg)
 		if (read_again(ui, &err) == OW_OK)
 			report_nothing(ui);
 		else if (!atomic_load(&ui->cancelled))
-			report(ui, "nothing new is read: %s", err.text);
+			report(ui, "the page is no longer updated: %s", err.text);
 		pause = MAX(LOOK_NS, (steady_ns() - begin) * IDLE_SHARE);
 	}
 	return NULL;
@@ -213,13 +213,14 @@ PAGE_HANDLER(recording)
 	if (!page_ready(u, reply))
 		return;
 	if (!u->job || !u->path_count) {
-		server_fail(reply, 404, "only a job of the daemon is kept; these are files");
+		server_fail(reply, 404,
+			    "only a job of the daemon can be saved; the page shows files");
 		return;
 	}
 	if (u->open.redact) {
-		server_fail(reply, 403, "with --redact the recording itself is not given away");
+		server_fail(reply, 403, "with --redact the recording cannot be downloaded");
 		return;
 	}
 	if (!page_send_file(reply, u->paths[0]))
-		server_fail(reply, 404, "the recording is not there any more");
+		server_fail(reply, 404, "the recording no longer exists");
 }

@@ -42,7 +42,7 @@ static const struct meaning {
 	{ 241, OW_E_LIMIT, true, "the server's memory limit was reached" },
 	{ 159, OW_E_LIMIT, true, NULL },
 	{ 202, OW_E_LIMIT, true, "the server is busy" },
-	{ 252, OW_E_LIMIT, true, "the server merges more slowly than it is fed" },
+	{ 252, OW_E_LIMIT, true, "the server merges parts more slowly than it receives them" },
 	{ 209, OW_E_IO, true, NULL },
 	{ 210, OW_E_IO, true, NULL },
 	{ 279, OW_E_IO, true, "a node of the cluster cannot be reached" },
@@ -149,8 +149,8 @@ static ow_status explain_failure(struct click *click, const struct http_answer *
 		return error_set(err, OW_E_INTERRUPTED, "interrupted");
 	case HTTP_TOO_LONG:
 		return error_set(err, OW_E_LIMIT,
-				 "the answer of %s is too long for the memory it may take; ask for "
-				 "less (LIMIT)",
+				 "the answer of %s is larger than the memory limit; request fewer "
+				 "rows (LIMIT)",
 				 click->place);
 	case HTTP_NO_MEMORY:
 		return error_no_memory(err);

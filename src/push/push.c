@@ -191,7 +191,7 @@ static void report_repeat(struct worker *w, const struct click *click, uint32_t 
 	const struct batch *batch = &plan->batches[index];
 	char line[OW_ERROR_TEXT + 200];
 
-	snprintf(line, sizeof(line), "batch %u of table %s is sent to %s again: %s", batch->number,
+	snprintf(line, sizeof(line), "sending batch %u of table %s to %s again: %s", batch->number,
 		 plan->tables[batch->table].relation->name, click->place, w->err.text);
 	send_note(w->work, line);
 	pthread_mutex_lock(&w->work->lock);
@@ -459,8 +459,8 @@ static ow_status read_published(struct push *p, struct published *published, boo
 		return OW_OK;
 	if (strcmp(published->content, p->options->content) != 0 && !p->options->replace)
 		return error_set(err, OW_E_USAGE,
-				 "%s already has a run '%s' of other files; give this one another "
-				 "--name, or --replace that one",
+				 "%s already has a run '%s' with other content; choose another "
+				 "--name, or overwrite it with --replace",
 				 p->entry.place, p->options->run);
 	if (published->push != p->plan.push)
 		return OW_OK;
@@ -517,7 +517,8 @@ static ow_status send_all(struct push *p, struct ow_error *err)
 		if (complete)
 			return OW_OK;
 		if (round == ROUNDS)
-			return error_set(err, OW_E_IO, "nodes lose rows that they had confirmed");
+			return error_set(err, OW_E_IO,
+					 "the nodes lost rows that they had confirmed");
 		OW_TRY(work_run(&p->work, err));
 	}
 }

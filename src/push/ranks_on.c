@@ -171,7 +171,7 @@ static ow_status read_ranks(struct server *s)
 		OW_TRY(take_rank(s, &line));
 	if (!s->job->worker_count)
 		return error_set(s->err, OW_E_EMPTY,
-				 "the server has no ranks of such runs; push recordings with "
+				 "the server has no ranks for these runs; push recordings with "
 				 "'opwatch push' first");
 	return OW_OK;
 }

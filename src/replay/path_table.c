@@ -22,15 +22,15 @@ void path_columns(struct table *out)
 {
 	static const char *const sentences[] = {
 		"id of the event, as in SQL; null for time between events",
-		"operator, kernel or call",
-		"line of code that ran or launched it, when known",
-		"rank that recorded it, when known",
-		"thread or stream",
-		"what the time is: operator, kernel, copy, gap, wait, …",
-		"begin, counted from the first event (ns)",
-		"time on the path",
-		"part of the step, 0 to 1",
-		"pieces of the path that this row stands for",
+		"name of the operator, kernel or call",
+		"line of code that ran or launched the work, when known",
+		"rank that recorded the work, when known",
+		"thread or stream that the work ran on",
+		"kind of the piece: operator, kernel, copy, gap, wait, …",
+		"begin of the piece, counted from the first event (ns)",
+		"time of the row on the path",
+		"share of the row in the step, 0 to 1",
+		"number of pieces of the path in this row",
 	};
 
 	table_add_column(out, "event", "event", TYPE_INT, UNIT_NONE);

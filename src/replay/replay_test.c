@@ -351,8 +351,7 @@ static void unexplained(void **state)
 	}
 	small_freeze(&j.s);
 	assert_int_equal(session_open(j.s.m, &everything, TIME_UNKNOWN, &s, &j.s.err), OW_OK);
-	assert_string_equal(s.g.refused,
-			    "54 % of a step waits for something that was not recorded");
+	assert_string_equal(s.g.refused, "in 54 % of a step the cause of waiting was not recorded");
 	session_close(&s);
 	small_close(&j.s);
 }

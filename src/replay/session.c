@@ -15,7 +15,7 @@ static ow_status check(struct session *s, struct ow_error *err)
 	status = unexplained_share(&s->base, &scratch, &s->unexplained, err);
 	if (status == OW_OK && s->unexplained > UNEXPLAINED_MOST)
 		snprintf(s->g.refused, sizeof(s->g.refused),
-			 "%.0f %% of a step waits for something that was not recorded",
+			 "in %.0f %% of a step the cause of waiting was not recorded",
 			 s->unexplained * 100);
 	if (status == OW_OK)
 		status = replay_check(&s->g, &scratch, &s->replay_error, err);

@@ -170,7 +170,8 @@ ow_status steps_file_turn(struct watch *w, struct watch_file *f, bool now, struc
 	}
 	f->follow.removed = false;
 	if ((uint64_t)st.st_size > STEPS_FILE_MOST)
-		snprintf(problem.text, sizeof(problem.text), "larger than %d MB: not read again",
+		snprintf(problem.text, sizeof(problem.text),
+			 "the file is larger than %d MB, so it is not read again",
 			 (int)(STEPS_FILE_MOST >> 20));
 	else
 		status = look_at_file(w, f, &st, &problem);

@@ -75,7 +75,7 @@ class Settings(unittest.TestCase):
 
     def test_mistakes(self):
         for toml, text in (("[advise]\nmut = []", "did you mean 'mute'?"), ('[advise]\nmute = ["input_wat"]', "did you mean 'input_wait'?"),
-                           ("[advice]\n", "did you mean 'advise'?"), ("[advise]\nmedium = 0.5", "have to ascend")):
+                           ("[advice]\n", "did you mean 'advise'?"), ("[advise]\nmedium = 0.5", "must ascend")):
             for command in ((), ("advise",)):
                 done = self.run_it(*command, self.trace, toml=toml)
                 self.assertEqual(done.returncode, 2, done.stderr)

@@ -96,12 +96,12 @@ class Forms(unittest.TestCase):
         self.assertEqual([(r["op"], r["delta_ns"], r["base_count"], r["matched_by"]) for r in answer["rows"]],
                          [("g", -6, None, "op"), ("f_[k]", -3, None, "normalised name")])
         answer = self.diff("x.folded", "a.json", "--json", "--fail-if", "step_time > 1%", code=4)
-        self.assertIn("their difference says nothing", answer["sentence"])
+        self.assertIn("their difference has no meaning", answer["sentence"])
         self.assertEqual(answer["metric_unit"], "mixed")
         self.assertEqual(self.diff("p.json", "q.json", "--json")["rows"][0]["base_count"], 5)
         self.assertIn("times the base) slower", self.diff("p.json", "a.json").stdout)
         text = self.diff("p.json", "q.json").stdout
-        self.assertIn("These recordings differ;", text)
+        self.assertIn("These recordings differ.", text)
         self.assertNotIn("regression", text.lower())
 
     def test_bad_input(self):

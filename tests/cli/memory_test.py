@@ -104,7 +104,7 @@ class MemoryTest(unittest.TestCase):
 
     def test_nothing_in_use(self):
         answer = opwatch("memory_at", ROOT / "samples/resnet.profile").stdout.decode()
-        self.assertIn("nothing was in use at that time", answer)
+        self.assertIn("no memory was in use at the chosen time", answer)
 
     def test_steps(self):
         snap = torch_snapshot.snapshot(events=1200, devices=1, seed=9, forget=0, steps=4)

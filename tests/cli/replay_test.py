@@ -241,7 +241,7 @@ class Advice(unittest.TestCase):
         answer = json.loads(subprocess.run([BIN, "advise", *names, "--json"], capture_output=True, timeout=300, check=True).stdout)
         self.assertEqual(findings(answer), [])
         self.assertIsNone(answer["step_ns"])
-        self.assertIn("these are different jobs: give the files of one", [row["why_not"] for row in answer["rows"]])
+        self.assertIn("the files belong to different jobs: give the files of one job", [row["why_not"] for row in answer["rows"]])
         text = subprocess.run([BIN, *names], capture_output=True, timeout=300, check=True).stdout.decode()
         self.assertIn("2 different jobs, each judged by itself.", text)
         self.assertNotIn("\nAdvice\n", text)

@@ -47,7 +47,7 @@ class Sample(unittest.TestCase):
             for name in (".", archive):
                 self.assertEqual(without_source(rows("steps", name)), without_source(rows("steps", "resnet.profile")), name)
                 self.assertIn("info", run("notes", name))
-                self.assertIn("in the same folder is the whole run", run("notes", name))
+                self.assertIn("in the same folder holds the whole run", run("notes", name))
             self.assertEqual(len(rows("steps", ".", "run_meta_0")["rows"]), 4)
             # parts of another folder are another run's
             other = os.path.join(folder, "parts")

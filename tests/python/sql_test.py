@@ -229,7 +229,7 @@ class Cells(unittest.TestCase):
     def test_paths_and_words(self):
         shell = Shell(where=SAMPLE)
         magic = Magic(shell)
-        with self.assertRaisesRegex(opwatch.UsageError, "which profile"):
+        with self.assertRaisesRegex(opwatch.UsageError, "no profile given"):
             magic("", QUERY)
         told = io.StringIO()
         with contextlib.redirect_stderr(told):

@@ -12,19 +12,19 @@
 #include "base/u64set.h"
 #include "base/vec.h"
 
-/* Releases of one size for which no allocation has been met yet. */
+/* Releases of one size for which no allocation was found yet. */
 struct pending {
 	int64_t size;
 	uint64_t count;
 };
 
-/* Sums of one heap while it is read. */
+/* Sums of one heap while its changes are read. */
 struct sums {
-	struct map by_size;	 /* of pending */
-	struct pending *pending; /* from 1 */
+	struct map by_size;	 /* maps a size to its item in `pending` */
+	struct pending *pending; /* items, from index 1 */
 	size_t pending_count, pending_cap;
-	struct map map;		   /* of groups */
-	struct heap_group *groups; /* from 1 */
+	struct map map;		   /* maps a group's key to its item in `groups` */
+	struct heap_group *groups; /* items, from index 1 */
 	size_t count, cap;
 	struct u64set seen;
 	int64_t bytes;
@@ -33,10 +33,11 @@ struct sums {
 
 struct alive {
 	struct heaps *h;
-	const uint32_t *rows;	/* per heap: the last change that counts */
-	struct sums *sums;	/* per heap */
-	uint32_t *line_of;	/* stack → frame that stands for it + 1; 0 = not looked for */
-	struct str *line_names; /* frame → text */
+	const uint32_t *rows; /* for each heap: the last change that counts */
+	struct sums *sums;    /* sums of each heap */
+	/* for each stack: the frame that represents it + 1; 0 = not determined yet */
+	uint32_t *line_of;
+	struct str *line_names; /* for each frame: its text */
 };
 
 const char *heap_grouping_name(enum heap_grouping by)
@@ -45,8 +46,6 @@ const char *heap_grouping_name(enum heap_grouping by)
 
 	return names[by];
 }
-
-/* ---- groups ---- */
 
 static ow_status add_to_group(struct alive *a, struct sums *s, enum heap_grouping by,
 			      struct str name, int64_t bytes, int count)
@@ -72,9 +71,8 @@ static ow_status add_to_group(struct alive *a, struct sums *s, enum heap_groupin
 	return OW_OK;
 }
 
-/* ---- lines of code ---- */
-
-/* Frames of the framework itself say little: the line of their caller counts. */
+/* Returns whether a file belongs to the user. For frames of the framework itself, the line of
+ * their caller counts. */
 static bool is_users(struct str file)
 {
 	static const char *const libraries[] = { "/site-packages/", "/dist-packages/", "/torch/",
@@ -125,7 +123,8 @@ static bool is_plumbing(struct str function)
 	return false;
 }
 
-/* The innermost frame of the user's code, else of any Python code, else of native code that asks for memory. */
+/* Returns the innermost frame of the user's code, else of any Python code, else of native code that
+ * allocates memory. */
 static frame_id frame_for(const struct model *m, stack_id stack)
 {
 	frame_id innermost = m->stack.frame[stack.v], python = { 0 }, native = { 0 };
@@ -165,8 +164,6 @@ static struct str line_name(struct alive *a, frame_id frame)
 	*name = str_from(text);
 	return *name;
 }
-
-/* ---- one change ---- */
 
 static struct str scope_of(struct str op)
 {
@@ -212,7 +209,7 @@ static ow_status add_change(struct alive *a, struct sums *s, const struct heap_l
 	return stack.v ? add_line(a, s, stack, bytes, count) : OW_OK;
 }
 
-/* The releases of that size; NULL without memory. */
+/* Returns the pending releases of that size; NULL without memory. */
 static struct pending *pending_of(struct alive *a, struct sums *s, int64_t size)
 {
 	uint64_t hash = map_hash_u64((uint64_t)size, 3);
@@ -284,8 +281,6 @@ static ow_status read_backwards(struct alive *a, uint32_t list)
 	return OW_OK;
 }
 
-/* ---- the result ---- */
-
 static int by_size(const void *a, const void *b)
 {
 	const struct heap_group *x = a, *y = b;
@@ -297,7 +292,8 @@ static int by_size(const void *a, const void *b)
 	return str_cmp(x->name, y->name);
 }
 
-/* What cancelled out was not in use. */
+/* Copies the groups to the result. Groups whose allocations and releases cancel out were not in
+ * use. */
 static ow_status hand_over(struct alive *a, struct sums *s, struct heap_alive *to)
 {
 	uint32_t count = 0;
@@ -330,7 +326,7 @@ static ow_status find_alive(struct alive *a, struct heap_alive *to)
 	return OW_OK;
 }
 
-/* The rows of the peaks; NULL without memory. */
+/* Returns the row of each heap's peak; NULL without memory. */
 static const uint32_t *peak_rows(struct heaps *h)
 {
 	uint32_t *rows = ARENA_ARRAY(&h->arena, uint32_t, h->count);

@@ -24,7 +24,7 @@ static int by_time(const void *a, const void *b)
 	if (x->op_step != y->op_step)
 		return x->op_step < y->op_step ? -1 : 1;
 	return (x->size < y->size) -
-	       (x->size > y->size); /* allocations come before frees at the same time */
+	       (x->size > y->size); /* at the same time, allocations come before releases */
 }
 
 static size_t gather(const struct model *m, struct change *to)
@@ -64,7 +64,7 @@ static bool make_columns(struct arena *arena, struct columns *c, size_t count)
 	       c->allocator;
 }
 
-/* Rows begin at 1, as those of tables do. */
+/* Fills the list of changes. Rows begin at 1, as in tables. */
 static void fill(const struct model *m, const struct change *from, size_t count, struct columns *c)
 {
 	for (size_t i = 1; i <= count; i++, from++) {
@@ -163,7 +163,7 @@ static ow_status heaps_find_spans(struct heaps *h)
 	return OW_OK;
 }
 
-/* The first span of a source that is not below it. */
+/* Returns the index of the first span whose source is not below `source`. */
 static uint32_t first_of(const struct heaps *h, uint32_t source)
 {
 	uint32_t low = 0, high = h->span_count;
@@ -265,8 +265,6 @@ static void list_of_table(const struct model *m, struct heap_list *l)
 				 .purpose = t->purpose };
 }
 
-/* ---- which heap ---- */
-
 struct key {
 	uint32_t list;
 	str_id device, allocator;
@@ -287,7 +285,7 @@ static bool is_of(const struct heap *heap, const struct key *key)
 	       heap->allocator.v == key->allocator.v && heap->source.v == key->source.v;
 }
 
-/* 0 without memory. */
+/* Finds or adds a heap; 0 without memory. */
 static uint32_t find_heap(struct heaps *h, const struct key *key)
 {
 	uint64_t hash = map_hash_u64((uint64_t)key->device.v << 32 | key->allocator.v,
@@ -311,8 +309,6 @@ static uint32_t find_heap(struct heaps *h, const struct key *key)
 	return h->count++;
 }
 
-/* ---- one row ---- */
-
 static void count_row(struct heap *heap, const struct heap_list *l, uint32_t row)
 {
 	heap->allocations += l->kind[row] == HEAP_ALLOC || l->kind[row] == HEAP_EXISTING;
@@ -331,7 +327,8 @@ static void count_row(struct heap *heap, const struct heap_list *l, uint32_t row
 		heap->fragmentation = l->fragmentation[row];
 }
 
-/* The first total says how much there was at the start: sums so far count from there. */
+/* Uses the first total in the source to determine how much memory was in use at the start;
+ * earlier sums count from there. */
 static void anchor(struct heap *heap, int64_t total)
 {
 	int64_t start = wrap_sub(total, heap->sum);
@@ -389,7 +386,7 @@ static void follow(const struct heaps *h, struct heap *heap, const struct heap_l
 	heap->low = MIN(heap->low, heap->sum);
 	if (l->ts_ns[row] == TIME_UNKNOWN)
 		heap->before = heap->sum;
-	/* of equal peaks the last */
+	/* of several equal peaks the last one counts */
 	if (heap->sum >= heap->most && heap_in_time(h, l->ts_ns[row])) {
 		heap->most = heap->sum;
 		heap->most_row = row;
@@ -450,8 +447,6 @@ static ow_status read_list(struct heaps *h, uint32_t list)
 	return OW_OK;
 }
 
-/* ---- all of them ---- */
-
 static int by_peak(const void *a, const void *b, void *arg)
 {
 	const struct heaps *h = arg;
@@ -491,7 +486,8 @@ static ow_status find_all(struct heaps *h)
 	return order_heaps(h);
 }
 
-/* Times count from the first event or change; a memory snapshot has no events. TIME_UNKNOWN when nothing has a time. */
+/* Returns the time from which times are counted: the first event or change (a memory snapshot has no
+ * events). TIME_UNKNOWN if nothing has a time. */
 static int64_t find_origin(const struct heaps *h)
 {
 	int64_t start = model_trace_start(h->m);
@@ -506,7 +502,7 @@ static int64_t find_origin(const struct heaps *h)
 	return start;
 }
 
-/* A step is a part of the time: from its first to its last marker, or as long as its events took. */
+/* Restricts the time to a step: from its first to its last marker, or the span of its events. */
 static void choose_step(struct heaps *h, step_id step)
 {
 	const struct model *m = h->m;

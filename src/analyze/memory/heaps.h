@@ -8,15 +8,16 @@
 
 #include "analyze/view.h"
 
-/* Changes in the order of time. Rows are those of the table, or of the list that was made. */
+/* Changes of memory in the order of time. Rows are those of the table `heap`, or of a list made
+ * for TensorFlow 1. */
 struct heap_list {
-	uint32_t first, count; /* rows [first, count) */
+	uint32_t first, count; /* the rows are [first, count) */
 	const int64_t *ts_ns, *size;
 	const uint8_t *kind;
 	const op_id *op;
-	const device_id *device;   /* or NULL, and then */
-	const str_id *device_name; /* this one is there */
-	const str_id *allocator;   /* may be NULL, as all below */
+	const device_id *device;   /* device of each row, or NULL if device_name is set */
+	const str_id *device_name; /* name of the device of each row, if `device` is NULL */
+	const str_id *allocator;   /* allocator of each row; may be NULL, as all arrays below */
 	const source_id *source;
 	const uint64_t *address;
 	const step_id *step;
@@ -24,7 +25,7 @@ struct heap_list {
 	const int64_t *allocated, *reserved, *available, *peak;
 	const double *fragmentation;
 	const str_id *purpose;
-	uint32_t *heap; /* per row: which heap, from 1; 0 for rows that were not asked for */
+	uint32_t *heap; /* heap of each row, from 1; 0 for rows that the options exclude */
 };
 
 struct heap_state {
@@ -32,22 +33,24 @@ struct heap_state {
 };
 
 struct heap {
-	uint32_t list; /* which list its changes are in */
+	uint32_t list; /* number of the list that has the heap's changes */
 	str_id device, allocator;
 	source_id source;
 	uint64_t allocations, releases, failures;
-	struct heap_state start; /* before its first change */
+	struct heap_state start; /* state before the heap's first change */
 	struct heap_state end;
-	int64_t before; /* in use when its first change with a time came */
+	int64_t before; /* memory in use before the first change that has a time */
 	int64_t peak, reserved_at_peak, reserved_peak;
-	uint32_t peak_row;	   /* 0 when nothing changed in the time asked for */
-	int64_t first_ns, last_ns; /* of its changes with a time; TIME_UNKNOWN when there is none */
-	double fragmentation;	   /* the last value in the source; negative without any */
-	int64_t lifetime_peak;	   /* as the source says, 0 when it does not */
-	int64_t available;	   /* at the end, 0 when unknown */
+	uint32_t peak_row; /* row of the peak; 0 if nothing changed in the chosen time */
+	/* times of the first and the last change; TIME_UNKNOWN if no change has a time */
+	int64_t first_ns, last_ns;
+	double fragmentation; /* last value in the source; negative if there is none */
+	/* peak that the source reports for the allocator's lifetime; 0 = unknown */
+	int64_t lifetime_peak;
+	int64_t available; /* memory still available at the end, 0 when unknown */
 	bool has_reserved;
 
-	/* inside, while the start is not known */
+	/* running sums, used while the memory at the start is not known */
 	int64_t sum, low, most, reserved_sum, reserved_low, reserved_most, reserved_at_most;
 	uint32_t most_row;
 	bool anchored, reserved_anchored;
@@ -55,9 +58,9 @@ struct heap {
 
 #define HEAP_LISTS 2
 
-/* When a step ran. */
+/* The time of a step. */
 struct heap_span {
-	source_id source; /* nil: in all of them */
+	source_id source; /* input of the step; nil: all inputs */
 	step_id step;
 	int64_t start_ns, end_ns;
 };
@@ -67,23 +70,24 @@ struct heaps {
 	struct event_filter filter;
 	struct arena arena;
 	struct heap_list lists[HEAP_LISTS];
-	struct heap *items; /* from 1 */
-	uint32_t count;	    /* with the unused first */
+	struct heap *items; /* heaps, from index 1 */
+	uint32_t count;	    /* number of heaps + 1, because index 0 is unused */
 	size_t cap;
-	uint32_t *order;	 /* all of them, the one with the largest peak first */
-	int64_t origin_ns;	 /* times are counted from here; 0 when there are none */
-	struct heap_span *spans; /* of steps, by source and time */
+	uint32_t *order;	 /* heap numbers, the largest peak first */
+	int64_t origin_ns;	 /* time from which times are counted; 0 if there are none */
+	struct heap_span *spans; /* spans of steps, sorted by source and time */
 	uint32_t span_count;
 	struct map map;
 	struct ow_error *err;
 };
 
-/* Finds the heaps that the options ask for, with peaks and ends. heaps_release is due in any case. */
+/* Finds the heaps that the options select, with peaks and ends. The caller calls heaps_release
+ * in any case. */
 ow_status heaps_find(struct heaps *h, struct model *m, const struct view_options *options,
 		     struct ow_error *err);
 void heaps_release(struct heaps *h);
 
-/* Whether a row changes what is in use. */
+/* Returns whether a change of this kind alters the memory in use. */
 static inline bool heap_changes_use(uint8_t kind)
 {
 	return kind <= HEAP_EXISTING;
@@ -93,7 +97,7 @@ static inline bool heap_changes_reserved(uint8_t kind)
 	return kind >= HEAP_SEGMENT_ALLOC && kind <= HEAP_SEGMENT_EXISTING;
 }
 
-/* The state after a row; what the source says outweighs the sum. */
+/* Computes the state after a row. Totals in the source take precedence over the sum. */
 static inline void heap_apply(const struct heap_list *l, uint32_t row, struct heap_state *s)
 {
 	if (heap_changes_use(l->kind[row]))
@@ -112,7 +116,7 @@ static inline str_id heap_device_name(const struct model *m, const struct heap_l
 	return l->device ? m->device.name[l->device[row].v] : l->device_name[row];
 }
 
-/* In place of an allocator's name: all that the allocators of a device have in use. */
+/* Stands in place of an allocator's name: the memory of all allocators of a device. */
 #define HEAP_ALL_OF_DEVICE UINT32_MAX
 
 static inline struct str heap_allocator_name(const struct model *m, const struct heap *heap)
@@ -126,18 +130,18 @@ static inline bool heap_in_time(const struct heaps *h, int64_t ts)
 	return ts == TIME_UNKNOWN || (ts >= h->filter.from_ns && ts <= h->filter.to_ns);
 }
 
-/* The spans of a heap's steps: those of its source, or of all. */
+/* Returns the spans of the steps of a heap's source, or of all sources. */
 const struct heap_span *heap_spans(const struct heaps *h, const struct heap *heap, uint32_t *count);
-/* The step of a change: as the source says, or by its time; nil when it is in none. */
+/* Returns the step of a change, from the source or by its time; nil if it is in no step. */
 step_id heap_step(const struct heaps *h, const struct heap *heap, uint32_t row);
 
-/* The columns that all memory views begin with, and a row with these filled in. */
+/* The columns with which all memory views begin. */
 enum { HEAP_COLUMN_DEVICE, HEAP_COLUMN_ALLOCATOR, HEAP_COLUMN_RANK, HEAP_COLUMNS };
 void heap_columns(struct table *out);
 uint32_t heap_row(const struct heaps *h, const struct heap *heap, struct table *out);
 void heap_set_known(struct table *out, uint32_t row, uint32_t column, int64_t value, bool known);
 
-/* ---- alive.c: what was in use, in groups ---- */
+/* alive.c: memory in use at one time, in groups. */
 
 enum heap_grouping { GROUP_OP, GROUP_SCOPE, GROUP_LINE, GROUP_PURPOSE, GROUP_COUNT };
 const char *heap_grouping_name(enum heap_grouping by);
@@ -150,13 +154,14 @@ struct heap_group {
 };
 
 struct heap_alive {
-	struct heap_group *groups; /* by grouping, then the largest first */
+	struct heap_group *groups; /* groups, sorted by grouping and then by size, largest first */
 	uint32_t count;
-	int64_t bytes; /* of what is known */
+	int64_t bytes; /* sum of the bytes whose allocation is known */
 	uint64_t blocks;
 };
 
-/* For every heap (index = heap), after the change rows[heap], at its peak if rows is NULL; in the arena of h. */
+/* Computes the groups of every heap (index = heap) after the change rows[heap], or at its peak if rows is
+ * NULL. The result is in the arena of h. */
 ow_status heaps_alive(struct heaps *h, const uint32_t *rows, struct heap_alive **alive);
 
 #endif

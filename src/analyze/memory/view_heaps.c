@@ -85,7 +85,7 @@ static ow_status run_heaps_view(struct model *m, const struct view_options *opti
 
 const struct view view_heaps = {
 	.name = "heaps",
-	.summary = "memory of each device and allocator: peak, held, left at the end",
+	.summary = "memory per device and allocator: peak, held, at the end",
 	.uses = VIEW_USES_PART,
 	.run = run_heaps_view,
 };

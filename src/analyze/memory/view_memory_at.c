@@ -16,15 +16,15 @@ enum {
 	COLUMN_CHANGE
 };
 
-/* The heaps at one time. */
+/* The state of all heaps at one time. */
 struct moment {
-	struct heap_alive *alive; /* per heap, as in use */
+	struct heap_alive *alive; /* for each heap: groups of the memory in use */
 	int64_t *in_use;
 };
 
-/* A group at both times. */
+/* One group at the start and at the end of the range. */
 struct pair {
-	const struct heap_group *start, *end; /* one of them may be NULL */
+	const struct heap_group *start, *end; /* state at both times; one of them may be NULL */
 };
 
 static void add_columns(struct table *out)
@@ -96,7 +96,7 @@ static int by_name(const void *a, const void *b)
 	return str_cmp(x->name, y->name);
 }
 
-/* The largest first; with a start, what changed most. */
+/* Orders groups by size, the largest first; with a start time, by the size of the change. */
 static int by_weight(const void *a, const void *b, void *compared)
 {
 	const struct pair *x = a, *y = b;
@@ -113,7 +113,7 @@ static int by_weight(const void *a, const void *b, void *compared)
 	return str_cmp(either(x)->name, either(y)->name);
 }
 
-/* Groups ordered by name, NULL without memory. */
+/* Returns the groups ordered by name; NULL without memory. */
 static const struct heap_group **ordered(struct heaps *h, const struct heap_alive *alive)
 {
 	const struct heap_group **out =
@@ -168,7 +168,7 @@ static void add_row(const struct heaps *h, uint32_t heap, int64_t in_use, const 
 	table_set_int(out, row, COLUMN_CHANGE, change_of(pair));
 }
 
-/* What the groups of one kind leave unexplained. */
+/* Adds a row for the memory that the groups of one kind do not explain. */
 static void add_unknown(const struct heaps *h, uint32_t heap, const struct moment *start,
 			const struct moment *end, enum heap_grouping by, const int64_t known[2],
 			struct table *out)

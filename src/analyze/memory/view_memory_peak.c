@@ -32,7 +32,7 @@ static void add_row(const struct heaps *h, const struct heap *heap, const struct
 	heap_set_known(out, row, COLUMN_BLOCKS, (int64_t)g->count, g->count > 0);
 }
 
-/* Adds the groups of one kind and a row for the rest. */
+/* Adds the groups of one kind and a row for the remaining memory. */
 static uint32_t add_grouping(const struct heaps *h, const struct heap *heap,
 			     const struct heap_alive *alive, uint32_t first, uint32_t limit,
 			     struct table *out)

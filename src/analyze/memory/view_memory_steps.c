@@ -6,7 +6,8 @@
 
 #include "base/vec.h"
 
-#define RECORDS_MAX ((size_t)1 << 20) /* heaps × steps; beyond only hostile files are */
+/* largest product of heaps and steps; only hostile files have more */
+#define RECORDS_MAX ((size_t)1 << 20)
 
 enum {
 	COLUMN_STEP = HEAP_COLUMNS,
@@ -27,17 +28,17 @@ struct record {
 	int64_t allocated;
 };
 
-/* Where a heap is in its steps. */
+/* The position of a heap among its steps. */
 struct cursor {
 	const struct heap_span *spans;
 	uint32_t at, count;
 	struct heap_state state;
-	struct record open; /* heap 0: no step is open */
+	struct record open; /* record of the open step; its heap is 0 if no step is open */
 };
 
 struct steps {
 	struct heaps h;
-	struct cursor *cursors; /* per heap */
+	struct cursor *cursors; /* position of each heap */
 	struct record *records;
 	size_t count, cap;
 };
@@ -137,7 +138,7 @@ static void add_record(const struct heaps *h, const struct record *r, const stru
 	table_set_int(out, row, COLUMN_ALLOCATED, r->allocated);
 }
 
-/* Whether a part of the step is in the part of the time that was asked for. */
+/* Returns whether a part of the step is in the chosen range of time. */
 static bool is_inside(const struct event_filter *filter, const struct record *r)
 {
 	return r->start_ns < filter->to_ns &&

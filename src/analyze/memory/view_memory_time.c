@@ -6,22 +6,23 @@
 #include "analyze/memory/heaps.h"
 
 #define PARTS 240
-#define HEAPS_MAX 64 /* those with the largest peaks */
-#define NAMED 5	     /* of what was in use at the peak */
+#define HEAPS_MAX 64 /* largest number of heaps that are shown, those with the largest peaks */
+#define NAMED 5	     /* number of users of memory that are named at the peak */
 
 enum { COLUMN_TS = HEAP_COLUMNS, COLUMN_IN_USE, COLUMN_RESERVED, COLUMN_PEAK, COLUMN_ALIVE };
 
 struct part {
 	int64_t most, end,
-		reserved; /* most in use in it, and what was in use and held at its end */
+		/* largest amount in use in this part, and the amounts in use and held at its end */
+		reserved;
 	bool changed;
 };
 
 struct chart {
 	struct heaps h;
-	struct part *parts; /* PARTS for each of the heaps that are shown */
+	struct part *parts; /* PARTS items for each shown heap */
 	struct heap_state *state;
-	uint32_t *shown; /* heap → place + 1; 0 = not shown */
+	uint32_t *shown; /* for each heap: its place + 1; 0 = not shown */
 	uint32_t count;
 	int64_t from_ns, width_ns;
 };
@@ -47,7 +48,7 @@ static bool find_width(struct chart *c)
 		first = MIN(first, MAX(h->items[i].first_ns, h->filter.from_ns));
 		last = MAX(last, MIN(h->items[i].last_ns, h->filter.to_ns));
 	}
-	if (first > last) { /* no times at all: one part */
+	if (first > last) { /* no change has a time, so there is one part */
 		first = last = 0;
 		if (h->count <= 1)
 			return false;
@@ -72,7 +73,8 @@ static void follow(struct chart *c, const struct heap_list *l, uint32_t row)
 	struct part *part = &c->parts[place * (size_t)PARTS + part_of(c, l->ts_ns[row])];
 
 	if (!part->changed) {
-		/* what is in use when the part begins counts, but for what was there before all */
+		/* memory in use at the begin of the part counts, except memory from before the
+		 * recording */
 		part->most = l->ts_ns[row] == TIME_UNKNOWN ? 0 : state->in_use;
 		part->changed = true;
 	}
@@ -106,7 +108,8 @@ static ow_status measure(struct chart *c)
 	return OW_OK;
 }
 
-/* "train.py:10:forward (12345), …": names with their bytes, by the grouping that says most. */
+/* Writes names with their bytes, by the most informative grouping: "train.py:10:forward (12345),
+ * …". */
 static void name_alive(const struct heap_alive *alive, struct buf *text)
 {
 	static const enum heap_grouping best[] = { GROUP_LINE, GROUP_OP, GROUP_PURPOSE };
@@ -151,7 +154,8 @@ static ow_status add_part(const struct chart *c, uint32_t heap, size_t p, const 
 	return peak ? OW_OK : error_no_memory(h->err);
 }
 
-/* Parts without a change are as the one before ended. */
+/* Adds the rows of a heap. A part without a change repeats the state at the end of the part
+ * before. */
 static ow_status list_heap(const struct chart *c, uint32_t place, const struct heap_alive *alive,
 			   struct table *out)
 {

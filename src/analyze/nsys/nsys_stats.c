@@ -10,8 +10,6 @@
 
 #include <math.h>
 
-/* ---- events ---- */
-
 enum event_sort { SORT_OTHER, SORT_KERNEL, SORT_COPY, SORT_SET, SORT_CALL, SORT_RANGE, SORT_OSRT };
 
 static bool starts_with(struct str text, const char *beginning)
@@ -33,7 +31,7 @@ static enum event_sort sort_by_name(struct str name)
 	return starts_with(name, "Memset") || starts_with(name, "MEMSET") ? SORT_SET : SORT_KERNEL;
 }
 
-/* Whole CUDA graphs are not kernels. */
+/* Returns the kind of a device event. A whole CUDA graph does not count as a kernel. */
 static enum event_sort sort_of_device(struct str category, struct str name)
 {
 	if (str_ends(category, STR(",graph")))
@@ -71,8 +69,6 @@ static enum event_sort sort_of(const struct model *m, uint32_t event)
 	}
 }
 
-/* ---- groups ---- */
-
 static ow_status find_group(struct nsys_groups *g, const struct nsys_group *group, uint32_t *found)
 {
 	uint64_t hash = map_hash_u64((uint64_t)group->key[0] << 32 | group->key[1],
@@ -103,8 +99,6 @@ static ow_status add_value(struct nsys_groups *g, uint32_t group, uint32_t part,
 	return OW_OK;
 }
 
-/* ---- names of memory operations ---- */
-
 static const struct {
 	const char *part, *shown, *long_name;
 } ways[] = {
@@ -118,7 +112,7 @@ static const struct {
 	{ "DtoA", "DtoA", "Device-to-Array" },
 };
 
-/* A number for each way of copying; the label is made when it is new. */
+/* Returns a number for each direction of copying; the label is made on first use. */
 static uint32_t way_of(struct str name)
 {
 	bool unified = str_has(name, STR("(Unified Memory)"));
@@ -144,8 +138,6 @@ static struct str copy_label(struct nsys_groups *g, uint32_t way)
 			    plain);
 	return text ? str_from(text) : (struct str){ 0 };
 }
-
-/* ---- what each report counts ---- */
 
 static ow_status add_named(struct nsys_groups *g, uint32_t event, int64_t value)
 {
@@ -174,7 +166,7 @@ static ow_status add_memory(struct nsys_groups *g, uint32_t event, enum event_so
 	return add_value(g, found, 0, value);
 }
 
-/* domain:text; the default domain has no name. */
+/* Adds an NVTX range, named domain:text; the default domain has no name. */
 static ow_status add_range(struct nsys_groups *g, uint32_t event, int64_t value)
 {
 	const struct model *m = g->m;
@@ -233,9 +225,7 @@ static ow_status collect_events(struct nsys_groups *g, const struct nsys_report 
 	return OW_OK;
 }
 
-/* ---- launches ---- */
-
-/* The number that the name of a device ends with. */
+/* Returns the number at the end of a device's name. */
 static int64_t device_number(const struct model *m, track_id track)
 {
 	struct str name = model_str(m, m->device.name[m->track.device[track.v].v]);
@@ -285,9 +275,7 @@ static ow_status collect_launches(struct nsys_groups *g)
 	return OW_OK;
 }
 
-/* ---- all ---- */
-
-/* Copies are called by their long names since 2023.4. */
+/* Returns whether copies have long names, as in nsys since 2023.4. */
 static bool has_long_names(const struct model *m)
 {
 	const struct str prefix = STR("Nsight Systems ");
@@ -306,7 +294,7 @@ static bool has_long_names(const struct model *m)
 	return false;
 }
 
-/* Fills groups and values from the events that a report is about. */
+/* Fills groups and values from the events that belong to the report. */
 static ow_status nsys_collect(struct nsys_groups *g, const struct nsys_report *report)
 {
 	static const struct {
@@ -357,8 +345,6 @@ const struct nsys_report *nsys_report_find(const char *name)
 	return NULL;
 }
 
-/* ---- numbers ---- */
-
 struct summary {
 	int64_t count, total, least, most;
 	double mean, median, deviation;
@@ -402,7 +388,7 @@ static struct summary summarise(int64_t *values, size_t count)
 	return s;
 }
 
-/* Values by slot; each slot's are summarised. */
+/* Sorts the values by slot and summarises the values of each slot. */
 static ow_status make_rows(struct nsys_groups *g, struct row *rows)
 {
 	size_t slots = g->count * NSYS_PARTS;
@@ -419,13 +405,14 @@ static ow_status make_rows(struct nsys_groups *g, struct row *rows)
 		first[i + 1] += first[i];
 	for (size_t i = 0; i < g->value_count; i++)
 		values[first[g->values[i].slot]++] = g->values[i].value;
-	for (size_t i = 0; i < slots; i++) { /* first[i] is behind the last of it by now */
+	/* first[i] now points behind the last value of slot i */
+	for (size_t i = 0; i < slots; i++) {
 		size_t from = i ? first[i - 1] : 0;
 
 		rows[i / NSYS_PARTS].parts[i % NSYS_PARTS] =
 			summarise(values + from, first[i] - from);
 	}
-	for (size_t i = 1; i < g->count; i++) /* without groups there is no list */
+	for (size_t i = 1; i < g->count; i++) /* without groups the list is NULL */
 		rows[i].group = &g->list[i];
 	mem_free(g->mem, values, (g->value_count + 1) * sizeof(*values));
 	return OW_OK;
@@ -441,8 +428,6 @@ static int by_total(const void *a, const void *b)
 		return x->group->pid < y->group->pid ? -1 : 1;
 	return str_cmp(x->group->label, y->group->label);
 }
-
-/* ---- the table ---- */
 
 static void set_number(struct table *out, uint32_t row, uint32_t column, double value, int decimals)
 {
@@ -543,7 +528,8 @@ static const char *const launch_columns[NSYS_PARTS][5] = {
 	{ "KAvg (ns)", "KMed (ns)", "KMin (ns)", "KMax (ns)", "KStdDev (ns)" },
 };
 
-/* A part that never was, as waiting in the queue, is empty. */
+/* Adds one part of a launch. A part that did not occur, such as waiting in the queue, is left
+ * empty. */
 static void add_part(struct table *out, uint32_t row, const struct summary *s, uint32_t column)
 {
 	if (!s->count) {

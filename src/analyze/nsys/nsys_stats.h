@@ -9,12 +9,12 @@
 #include "analyze/view.h"
 
 struct nsys_report {
-	const char *name, *old_name; /* as newer and older versions call it */
+	const char *name, *old_name; /* name of the report in newer and in older versions of nsys */
 	const char *title;
-	const char *total, *count, *label; /* headings that differ */
-	bool style;			   /* has a column with the style of a range */
-	bool bytes;			   /* of megabytes, not of times */
-	bool launches;			   /* of launches: four times each */
+	const char *total, *count, *label; /* column headings that differ between reports */
+	bool style;			   /* the report has a column with the style of a range */
+	bool bytes;			   /* the report sums megabytes, not times */
+	bool launches;			   /* the report is about launches: four times for each */
 };
 
 extern const struct nsys_report nsys_reports[];
@@ -25,14 +25,15 @@ ow_status nsys_report_run(struct model *m, const struct nsys_report *report,
 			  const struct view_options *options, struct table *out,
 			  struct ow_error *err);
 
-/* ---- between nsys_stats.c and nsys_groups.c ---- */
+/* Declarations that nsys_stats.c and nsys_groups.c share. */
 
-#define NSYS_PARTS 4 /* total, call, queue, kernel; others have one */
+/* parts of a launch: total, call, queue, kernel; other reports have one part */
+#define NSYS_PARTS 4
 
 /* A group of rows that a report counts together. */
 struct nsys_group {
-	uint32_t key[5];	/* each report defines its own */
-	struct str label, call; /* of the scratch arena, or of the model */
+	uint32_t key[5];	/* key of the group; its meaning depends on the report */
+	struct str label, call; /* texts in the scratch arena or in the model */
 	int64_t pid, tid, device;
 	bool start_end;
 };
@@ -49,11 +50,11 @@ struct nsys_groups {
 	struct arena scratch;
 	struct ow_error *err;
 	struct map map;
-	struct nsys_group *list; /* [0] is unused */
+	struct nsys_group *list; /* groups; item 0 is unused */
 	size_t count, cap;
 	struct nsys_value *values;
 	size_t value_count, value_cap;
-	bool long_names; /* of copies: Host-to-Device, not HtoD */
+	bool long_names; /* for copies: the name is Host-to-Device, not HtoD */
 };
 
 #endif

@@ -7,7 +7,8 @@
 
 #include "base/vec.h"
 
-/* Where installed packages live, and what interpreters call themselves. */
+/* Detects the folders of installed packages and the names that interpreters use for their own
+ * code. */
 bool line_is_library(struct str file)
 {
 	static const char *const places[] = { "/site-packages/",
@@ -27,14 +28,14 @@ bool line_is_library(struct str file)
 	for (size_t i = 0; i < ARRAY_COUNT(places); i++)
 		if (str_has(file, str_from(places[i])))
 			return true;
-	/* paths in traces begin with the package */
+	/* paths in traces begin with the name of the package */
 	for (size_t i = 0; i < ARRAY_COUNT(packages); i++)
 		if (str_starts(file, str_from(packages[i])))
 			return true;
 	return !file.len;
 }
 
-/* Parents come before their children in the table. */
+/* Computes own frames in one pass, because parents come before their children in the table. */
 uint32_t *line_own_frames(const struct model *m, struct arena *scratch)
 {
 	uint32_t *own = ARENA_ARRAY(scratch, uint32_t, m->stack.count);
@@ -53,11 +54,9 @@ uint32_t *line_own_frames(const struct model *m, struct arena *scratch)
 	return own;
 }
 
-/* ---- lines of samples ---- */
-
 enum {
 	COLUMN_NAME,
-	COLUMN_SELF, /* the first of four columns of costs */
+	COLUMN_SELF, /* the first of four cost columns */
 	COLUMN_FILE = COLUMN_SELF + 4,
 	COLUMN_LINE,
 	COLUMN_FUNCTION,
@@ -65,16 +64,17 @@ enum {
 };
 
 struct sample_line {
-	uint32_t frame; /* any frame of this line */
+	uint32_t frame; /* one of the frames of this line */
 	int64_t self, total;
 };
 
 struct sample_lines {
 	const struct model *m;
-	struct sample_line *items; /* from 1 */
+	struct sample_line *items; /* lines, from index 1 */
 	size_t count, cap;
 	struct map map;
-	uint32_t *of_frame; /* frame → line; frames of one line differ by address */
+	/* for each frame: its line; frames of one line differ in their address */
+	uint32_t *of_frame;
 	int64_t all;
 };
 
@@ -106,7 +106,7 @@ static uint32_t line_of(struct sample_lines *l, uint32_t frame)
 	return l->of_frame[frame] = (uint32_t)l->count++;
 }
 
-/* As in view_functions.c, but a sample counts as its own line's. */
+/* Adds the own cost of each sample to its line, as view_functions.c does for functions. */
 static bool add_own_costs(struct sample_lines *l, const int64_t *self, const uint32_t *own,
 			  bool *used)
 {

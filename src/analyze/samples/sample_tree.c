@@ -14,30 +14,33 @@
 #include "base/vec.h"
 
 enum sample_style {
-	STYLE_PID = 1 << 0,    /* comm-pid */
-	STYLE_TID = 1 << 1,    /* comm-pid/tid */
-	STYLE_KERNEL = 1 << 2, /* name_[k] */
-	STYLE_JIT = 1 << 3,    /* name_[j] */
+	STYLE_PID = 1 << 0,    /* process label is comm-pid */
+	STYLE_TID = 1 << 1,    /* process label is comm-pid/tid */
+	STYLE_KERNEL = 1 << 2, /* kernel functions are shown as name_[k] */
+	STYLE_JIT = 1 << 3,    /* JIT functions are shown as name_[j] */
 	STYLE_ADDRESS = 1 << 4,
-	STYLE_LINES = 1 << 5,	     /* file:line:function where there are lines */
-	STYLE_STACKCOLLAPSE = 1 << 6 /* drops what the stackcollapse scripts drop */
+	/* frames are shown as file:line:function where lines are known */
+	STYLE_LINES = 1 << 5,
+	/* leaves out frames that the stackcollapse scripts leave out */
+	STYLE_STACKCOLLAPSE = 1 << 6
 };
 
-#define LABEL_DROPPED UINT32_MAX /* a frame to leave out */
+#define LABEL_DROPPED UINT32_MAX /* label of a frame that is left out */
 
 struct sample_labels {
 	const struct model *m;
 	struct mem *mem;
-	struct arena *arena; /* of the texts */
+	struct arena *arena; /* memory of the label texts */
 	unsigned style;
-	struct str *texts; /* from 1 */
+	struct str *texts; /* label texts, from index 1 */
 	size_t count, cap;
 	struct map map;
-	uint32_t *of_frame[2]; /* frame → label; of any process, of java */
+	uint32_t *of_frame[2]; /* label of each frame: [0] in any process, [1] in java */
 	struct buf text;
 };
 
-/* Unknown words are ignored here; other readers of the same option use them. */
+/* Parses the style words. Unknown words are ignored because other readers of the option use
+ * them. */
 static unsigned sample_style_parse(const char *words)
 {
 	static const struct str_flag known[] = {
@@ -50,7 +53,7 @@ static unsigned sample_style_parse(const char *words)
 	return str_flags(words, known, ARRAY_COUNT(known));
 }
 
-/* sample_labels_release is due in any case. */
+/* Prepares the labels. The caller calls sample_labels_release in any case. */
 static bool sample_labels_init(struct sample_labels *l, const struct model *m, unsigned style,
 			       struct arena *arena, struct arena *scratch)
 {
@@ -73,7 +76,7 @@ static void sample_labels_release(struct sample_labels *l)
 	buf_release(&l->text);
 }
 
-/* The number of what is in l->text. */
+/* Returns the label number of the text in l->text. */
 static uint32_t intern(struct sample_labels *l)
 {
 	struct str text = buf_str(&l->text), copy;
@@ -93,14 +96,12 @@ static uint32_t intern(struct sample_labels *l)
 	return (uint32_t)l->count++;
 }
 
-/* ---- labels ---- */
-
 static bool is_unknown(struct str text)
 {
 	return !text.len || str_eq(text, STR("[unknown]"));
 }
 
-/* Methods of Go have their receiver in parentheses: net/http.(*Client).Do */
+/* Detects a method of Go, whose receiver is in parentheses: net/http.(*Client).Do. */
 static bool is_go_method(struct str name)
 {
 	for (size_t at = 0; at + 1 < name.len; at++) {
@@ -112,13 +113,15 @@ static bool is_go_method(struct str name)
 	return false;
 }
 
-/* Whether what is between here and the end of the name begins the parameters, as the scripts see it. */
+/* Returns whether the parenthesis at `at` begins the parameters, by the rules of the
+ * stackcollapse scripts. */
 static bool is_parenthesis(struct str name, size_t at)
 {
 	return name.ptr[at] == '(' && !str_starts(str_skip(name, at), STR("(anonymous namespace)"));
 }
 
-/* Of "a::operator(" and the like the parentheses, or the angle bracket, are part of the name. */
+/* Returns the end of an operator name such as "a::operator(", whose parentheses or angle bracket
+ * are part of the name. */
 static size_t operator_end(struct str name, size_t at)
 {
 	static const char *const signs[] = { "()", "<<=", ">>=", "<=>", "<<", ">>",
@@ -133,7 +136,8 @@ static size_t operator_end(struct str name, size_t at)
 	return at;
 }
 
-/* The parameters of a function, not those in its template arguments: std::function<int (int)>::operator()(int) const. */
+/* Removes the parameters of a function, but not those in its template arguments: std::function<int
+ * (int)>::operator()(int) const. */
 static struct str without_own_parameters(struct str name)
 {
 	size_t depth = 0;
@@ -155,7 +159,8 @@ static struct str without_own_parameters(struct str name)
 	return name;
 }
 
-/* Up to the first parenthesis, but for (anonymous namespace); the scripts know no templates. */
+/* Cuts a name at its first parenthesis, except in (anonymous namespace), as the stackcollapse
+ * scripts do, which ignore templates. */
 static struct str without_parameters(struct str name, bool as_scripts)
 {
 	if (is_go_method(name))
@@ -168,7 +173,7 @@ static struct str without_parameters(struct str name, bool as_scripts)
 	return name;
 }
 
-/* ';' separates frames, quotes hurt the shell. */
+/* Adds a name without ';', which separates frames, and without quotes, which disturb shells. */
 static void add_clean(struct buf *to, struct str name)
 {
 	for (size_t i = 0; i < name.len; i++) {
@@ -186,13 +191,13 @@ static struct str base_name(struct str path)
 	return slash == STR_NONE ? path : str_skip(path, slash + 1);
 }
 
-/* Kernel modules are in brackets, and so are [vdso] and the like. */
+/* Detects a kernel module by its brackets; [vdso] and similar names have brackets, too. */
 static bool is_kernel_module(struct str module)
 {
 	return !is_unknown(module) && (module.ptr[0] == '[' || str_ends(module, STR("vmlinux")));
 }
 
-/* /tmp/perf-PID.map */
+/* Detects a map of JIT code: /tmp/perf-PID.map. */
 static bool is_jit_module(struct str module)
 {
 	size_t at = str_find(module, STR("/tmp/perf-"));
@@ -237,12 +242,13 @@ static uint32_t native_label(struct sample_labels *l, uint32_t frame, bool java)
 	if (name.len && name.ptr[0] == '(')
 		return LABEL_DROPPED;
 	if (l->style & STYLE_STACKCOLLAPSE && COLUMN_GET(m->frame.flags, frame) & FRAME_NAMELESS) {
-		buf_add_char(&l->text, ' '); /* which the script takes for the name */
+		/* the stackcollapse script takes this text for the name */
+		buf_add_char(&l->text, ' ');
 	} else if (is_unknown(name)) {
 		add_unknown(l, frame, module);
 	} else {
 		name = without_parameters(name, l->style & STYLE_STACKCOLLAPSE);
-		/* the script looks at the name that is left, quotes gone */
+		/* the stackcollapse script looks at the name after it has removed quotes */
 		if (java && name.len > 1 && name.ptr[0] == 'L' && str_has(name, STR("/")))
 			name = str_skip(name, 1);
 		add_clean(&l->text, name);
@@ -272,12 +278,13 @@ static uint32_t plain_label(struct sample_labels *l, uint32_t frame)
 	return intern(l);
 }
 
-/* The label of a frame in a process; 0 without memory. */
+/* Returns the label of a frame in a process; 0 without memory. */
 static uint32_t sample_label(struct sample_labels *l, frame_id frame, bool java)
 {
 	const struct frame_table *f = &l->m->frame;
 	uint32_t *known = &l->of_frame[java][frame.v];
-	bool nothing = !f->function[frame.v].v && !f->file[frame.v].v; /* [unknown <0>] */
+	/* the frame is shown as [unknown <0>] */
+	bool nothing = !f->function[frame.v].v && !f->file[frame.v].v;
 	bool native = COLUMN_GET(f->module, frame.v).v || COLUMN_GET(f->address, frame.v) ||
 		      (nothing && l->style & STYLE_ADDRESS);
 	bool lines = l->style & STYLE_LINES && f->file[frame.v].v;
@@ -298,7 +305,8 @@ static void add_number(struct buf *to, int64_t number)
 		buf_printf(to, "%" PRId64, number);
 }
 
-/* Of the process or thread that a track is; *label is 0 when it is not worth a level. False without memory. */
+/* Makes the label of the process or thread of a track. *label is 0 if it needs no level of its own. False
+ * without memory. */
 static bool sample_track_label(struct sample_labels *l, track_id track, bool several,
 			       uint32_t *label)
 {
@@ -323,7 +331,7 @@ static bool sample_track_label(struct sample_labels *l, track_id track, bool sev
 	return *label != 0;
 }
 
-/* tfprof's name of a root would say nothing here. */
+/* The root is named "all", because tfprof's name for a root would be misleading here. */
 #define SAMPLES_ROOT STR("all")
 
 struct sample_tree {
@@ -332,15 +340,15 @@ struct sample_tree {
 	struct sample_choice choice;
 	struct sample_labels labels;
 	struct code_node *nodes;
-	int64_t *own; /* per node */
+	int64_t *own; /* own weight of each node */
 	size_t node_cap, own_cap;
 	uint32_t count;
-	struct map children;	/* (parent, label) → node */
-	uint32_t *of_stack;	/* node + 1 in the process at hand, or 0 */
-	int64_t *weight;	/* of a stack, in that process */
-	uint32_t *touched;	/* stacks of that process */
-	uint32_t *track_label;	/* per track */
-	uint32_t *first, *last; /* per track, its samples */
+	struct map children;	/* maps (parent, label) to the node */
+	uint32_t *of_stack;	/* for each stack: its node + 1 in the current process, or 0 */
+	int64_t *weight;	/* for each stack: its weight in the current process */
+	uint32_t *touched;	/* stacks of the current process */
+	uint32_t *track_label;	/* label of each track */
+	uint32_t *first, *last; /* range of samples of each track */
 	uint32_t *label_rank;
 };
 
@@ -381,8 +389,6 @@ static void node_fill(const void *view, uint32_t node, struct tree_node *to)
 	(void)view;
 	to->code = node;
 }
-
-/* ---- nodes ---- */
 
 static bool add_node(struct sample_tree *t, uint32_t parent, uint32_t label, frame_id frame,
 		     uint32_t *node)
@@ -445,16 +451,15 @@ static bool place_stack(struct sample_tree *t, uint32_t stack, uint32_t root, bo
 	return true;
 }
 
-/* ---- processes ---- */
-
-/* The stackcollapse scripts drop a last sample without an empty line behind it. */
+/* Returns whether the stackcollapse scripts lose the sample: they drop a last sample that no
+ * empty line follows. */
 static bool is_lost(const struct sample_tree *t, uint32_t sample)
 {
 	return t->labels.style & STYLE_STACKCOLLAPSE &&
 	       str_eq(model_str(t->m, COLUMN_GET(t->m->sample.label, sample)), STR(SAMPLE_UNENDED));
 }
 
-/* Adds up the samples of all tracks with the label of `first`. */
+/* Adds up the samples of all tracks that have the label of `first`. */
 static ow_status add_process(struct sample_tree *t, uint32_t first)
 {
 	const struct sample_table *s = &t->m->sample;
@@ -478,7 +483,7 @@ static ow_status add_process(struct sample_tree *t, uint32_t first)
 			}
 			t->weight[stack] = sum_add(t->weight[stack], s->weight[i]);
 		}
-		t->first[track] = t->last[track]; /* done */
+		t->first[track] = t->last[track]; /* marks the track as processed */
 	}
 	if (!count)
 		return OW_OK;
@@ -498,7 +503,7 @@ static ow_status add_process(struct sample_tree *t, uint32_t first)
 	return OW_OK;
 }
 
-/* first and last of every track: samples are sorted by it. */
+/* Finds the range of samples of each track; samples are sorted by track. */
 static uint32_t find_ranges(struct sample_tree *t)
 {
 	const struct sample_table *s = &t->m->sample;
@@ -543,8 +548,6 @@ static ow_status build_tree(struct sample_tree *t)
 			OW_TRY(add_process(t, i));
 	return OW_OK;
 }
-
-/* ---- display ---- */
 
 static int by_label(const void *a, const void *b, void *arg)
 {
@@ -604,7 +607,8 @@ static ow_status display_tree(struct sample_tree *t)
 	return OW_OK;
 }
 
-/* The only value of a node is its weight: options about other values do not apply. */
+/* Chooses the metric. The only value of a node is its weight, so options about other values do
+ * not apply. */
 static ow_status choose_metric(struct sample_tree *t)
 {
 	const struct view_options *o = t->a->options;

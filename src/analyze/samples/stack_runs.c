@@ -9,7 +9,7 @@ struct run_collector {
 	struct stack_runs *out;
 	struct stack_run *list;
 	size_t count, cap;
-	struct map map; /* (op, stack) → run + 1 */
+	struct map map; /* maps (op, stack) to the run + 1 */
 };
 
 static struct stack_run *find_run(struct run_collector *c, uint32_t op, uint32_t stack)
@@ -36,7 +36,8 @@ static void add_to_run(struct stack_run *run, enum event_sum sum, int64_t ns)
 		run->accelerator_ns = sum_add(run->accelerator_ns, ns);
 }
 
-/* An average leaves out the runs of an op outside of steps, if it also ran in a step. */
+/* Returns whether an event counts. For an average, runs outside of steps do not count if the op
+ * also ran in a step. */
 static bool event_counts(const struct model *m, const struct event_filter *filter, uint32_t event)
 {
 	uint32_t step = m->event.step[event].v;
@@ -126,7 +127,7 @@ ow_status stack_runs_make(struct model *m, const struct view_options *options, s
 	return ok ? OW_OK : error_no_memory(err);
 }
 
-/* value × part / all, rounded such that the parts of a whole add up to it. */
+/* Returns value × part / all, rounded so that the parts of a whole add up to it. */
 static int64_t share(int64_t value, int64_t before, int64_t part, int64_t all)
 {
 	if (all <= 0)

@@ -35,7 +35,7 @@ static uint32_t function_of(struct functions *f, uint32_t frame)
 	return f->of_frame[frame];
 }
 
-/* Samples without a stack count for an unknown function. */
+/* Adds samples without a stack to an unknown function. */
 static bool add_without_stack(struct functions *f, int64_t self)
 {
 	uint32_t function;
@@ -49,7 +49,8 @@ static bool add_without_stack(struct functions *f, int64_t self)
 	return function != 0;
 }
 
-/* Stacks with a sample whose weight was set aside: their functions are shown, with 0. NULL without memory. */
+/* Finds stacks of samples whose weight was set to 0, so that their functions are shown, too. NULL without
+ * memory. */
 static bool *stacks_without_weight(const struct functions *f)
 {
 	const struct sample_table *s = &f->m->sample;
@@ -143,7 +144,7 @@ void sample_functions_release(struct functions *f)
 
 enum {
 	COLUMN_NAME,
-	COLUMN_SELF, /* the first of four columns of costs */
+	COLUMN_SELF, /* the first of four cost columns */
 	COLUMN_MODULE = COLUMN_SELF + 4,
 	COLUMN_FILE,
 	COLUMN_METRIC,
@@ -181,7 +182,7 @@ static void add_rows(struct functions *f, const struct view_options *options, st
 	}
 }
 
-/* Whether the style has the word "total". */
+/* Returns whether the style contains the word "total". */
 static bool wants_totals(const struct view_options *options)
 {
 	struct str rest = str_from(options->style ? options->style : ""), word;

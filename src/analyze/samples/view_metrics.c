@@ -22,11 +22,12 @@ enum {
 };
 
 struct sampled {
-	int64_t rows, period; /* period: the greatest divisor of all weights */
+	int64_t rows, period; /* number of rows, and greatest common divisor of their weights */
 	int64_t samples, total, threads, stacks;
 	int64_t first, last;
 	uint32_t last_track;
-	int64_t thread_total, longest; /* weights of the last thread; of the thread with the most */
+	/* total weight of the current thread, and of the thread with the largest total */
+	int64_t thread_total, longest;
 };
 
 static void add_columns(struct table *out)
@@ -68,14 +69,14 @@ static void add_row(struct table *out, const struct model *m, uint32_t metric,
 		return;
 	}
 	table_set_int(out, row, COLUMN_START, s->first);
-	/* samples that have a duration last beyond the time of the last one */
+	/* samples with a duration extend beyond the time of the last sample */
 	table_set_int(out, row, COLUMN_SPAN,
 		      sample_unit(model_str(m, t->unit[metric])) == UNIT_NS
 			      ? MAX(sum_add(s->last, -s->first), s->longest)
 			      : sum_add(s->last, -s->first));
 }
 
-/* Of numbers above 0; a may be 0. */
+/* Returns the greatest common divisor of numbers above 0; a may be 0. */
 static int64_t divisor(int64_t a, int64_t b)
 {
 	while (b) {
@@ -108,7 +109,8 @@ static void add_sample(const struct model *m, struct sampled *s, uint32_t i)
 	s->last = MAX(s->last, ts);
 }
 
-/* Distinct stacks of each metric; seen has, per stack, the metric that was counted last. */
+/* Counts the distinct stacks of each metric; `seen` holds, for each stack, the metric that was
+ * counted last. */
 static void count_stacks(const struct model *m, const struct event_filter *filter,
 			 struct sampled *all, uint32_t *seen)
 {
@@ -124,7 +126,7 @@ static void count_stacks(const struct model *m, const struct event_filter *filte
 		}
 }
 
-#define PERIOD 1000 /* a smaller common divisor of weights is chance */
+#define PERIOD 1000 /* a smaller common divisor of weights is accidental */
 
 static bool counts_samples(const struct model *m, uint32_t metric)
 {
@@ -132,12 +134,13 @@ static bool counts_samples(const struct model *m, uint32_t metric)
 	       str_eq(model_str(m, m->metric.name[metric]), STR("samples"));
 }
 
-/* How many samples the rows of a metric stand for; -1 when that is not known. */
+/* Returns how many samples the rows of a metric stand for; -1 if that is unknown. */
 static int64_t count_samples(const struct model *m, const struct sampled *all, uint32_t metric)
 {
 	const struct sampled *s = &all[metric];
 
-	if (s->first != TIME_UNKNOWN || !s->rows) /* a row may stand for several that are alike */
+	/* without times, one row may stand for several equal samples */
+	if (s->first != TIME_UNKNOWN || !s->rows)
 		return counts_samples(m, metric) ? MAX(s->total, s->rows) : s->rows;
 	if (s->period >= PERIOD)
 		return s->total / s->period;
@@ -191,7 +194,7 @@ static ow_status run_metrics_view(struct model *m, const struct view_options *op
 
 const struct view view_metrics = {
 	.name = "metrics",
-	.summary = "what samples measure, and how many there are",
+	.summary = "metrics of the samples, with the number of samples",
 	.uses = VIEW_USES_PART,
 	.run = run_metrics_view,
 };

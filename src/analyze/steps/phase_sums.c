@@ -42,11 +42,9 @@ const char *const phase_class_places[CLASS_COUNT] = {
 };
 
 #define BIT(class) (1u << (class))
-#define DEVICE_BIT BIT(CLASS_IDLE) /* of lists[CLASS_IDLE] */
+#define DEVICE_BIT BIT(CLASS_IDLE) /* bit of lists[CLASS_IDLE], which holds all device work */
 
-/* ---- partition of a span of time ---- */
-
-/* A piece of time during which the same classes are active. */
+/* Accounts for a piece of time during which the active classes do not change. */
 static void account(struct phase_sums *s, uint32_t active, int64_t len)
 {
 	uint32_t classes = active & ~DEVICE_BIT;
@@ -64,7 +62,7 @@ static void account(struct phase_sums *s, uint32_t active, int64_t len)
 	}
 }
 
-/* Work that waits for nothing is hidden wherever something more important goes on. */
+/* Counts work that waits for nothing as hidden while a more important class is active. */
 static void hide_below(struct phase_sums *s)
 {
 	s->overlapped[CLASS_COMPUTE] = 0;
@@ -102,8 +100,6 @@ void phases_measure(const struct span_list *const lists[CLASS_COUNT], int64_t fr
 	hide_below(out);
 }
 
-/* ---- sums and means ---- */
-
 static void add_each(int64_t *to, const int64_t *from)
 {
 	for (unsigned c = 0; c < CLASS_COUNT; c++)
@@ -118,7 +114,8 @@ void phases_add(struct phase_sums *to, const struct phase_sums *from)
 	to->device_busy = span_add(to->device_busy, from->device_busy);
 }
 
-/* Rounds the running sum and not each share, so that they still add up. */
+/* Divides the shares by n. Rounds the running sum, not each share, so that the shares still add
+ * up. */
 static void divide_shares(int64_t *share, int64_t n)
 {
 	int64_t sum = 0, before = 0;

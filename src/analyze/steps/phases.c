@@ -10,20 +10,23 @@
 #include "base/parallel.h"
 #include "model/model.h"
 
-/* Classes of the host are per input: [source][class]; those of a device per lane, and its last list is
- * all of its work. */
+/* Classes of the host have one list per input ([source][class]), classes of a device one per
+ * lane; the last list of a lane is all of its work. */
 #define HOST_LISTS CLASS_IDLE
 
 #define LANE_LISTS CLASS_COUNT
 
 struct input_work {
 	bool classified, has_device;
-	int64_t first_ns, last_ns; /* of all slices; first > last = none */
-	step_id step;		   /* of its first slice */
+	int64_t first_ns, last_ns; /* span of all slices; first > last = none */
+	step_id step;		   /* step of the input's first slice */
 	uint32_t marker_first, marker_count;
-	uint64_t slices, launched; /* of devices, between its first and last marker */
-	int64_t launched_from_ns;  /* begin of the first device slice with a launch in the file */
-	int64_t backlog_ns;	   /* end of device work from before that, or TIME_UNKNOWN */
+	/* number of device slices between the first and the last marker, and of those with a
+	 * launch */
+	uint64_t slices, launched;
+	int64_t launched_from_ns; /* begin of the first device slice whose launch is in the file */
+	/* end of device work that was launched before the recording, or TIME_UNKNOWN */
+	int64_t backlog_ns;
 	uint32_t lane_first, lane_count;
 	uint32_t window_first;
 };
@@ -35,25 +38,24 @@ struct analysis {
 	struct mem *mem;
 	struct ow_error *err;
 	struct arena scratch;
-	uint8_t *work;		   /* per track: enum track_work */
-	uint8_t *has_work;	   /* per track of a device: classified slices */
-	uint8_t *has_calls;	   /* per track of the host: likewise */
-	uint32_t *lane_of;	   /* per such track */
-	struct input_work *inputs; /* per source */
+	uint8_t *work;		   /* enum track_work of each track */
+	uint8_t *has_work;	   /* for each device track: 1 if it has classified slices */
+	uint8_t *has_calls;	   /* for each host track: 1 if it has classified slices */
+	uint32_t *lane_of;	   /* lane of each such track */
+	struct input_work *inputs; /* work of each source */
 	uint32_t input_count;
 	struct phase_marker *markers;
 	struct span_list *host, *lanes;
 	size_t host_lists, lane_lists;
-	struct processor_use *processors; /* per source */
-	int64_t **launched_ns; /* per lane: when what starts its n-th busy span was launched */
+	struct processor_use *processors; /* processor use of each source */
+	/* for each lane: launch time of the work that starts its n-th busy span */
+	int64_t **launched_ns;
 };
 
 static inline bool is_device(const struct analysis *a, uint32_t event)
 {
 	return a->work[a->m->event.track[event].v] == WORK_DEVICE;
 }
-
-/* ---- classes of events ---- */
 
 static const uint8_t class_of_phase[] = {
 	[PHASE_UNKNOWN] = CLASS_COUNT,
@@ -70,7 +72,8 @@ static const uint8_t class_of_phase[] = {
 	[PHASE_INITIALISATION] = CLASS_INITIALISATION,
 };
 
-/* Of a loader only the waits count: its work runs ahead. */
+/* Returns the class of an event on a track. Of a data loader only waits count, because its work
+ * runs ahead. */
 static enum phase_class class_on(const struct model *m, uint32_t event, enum track_work work,
 				 bool has_device)
 {
@@ -83,7 +86,7 @@ static enum phase_class class_on(const struct model *m, uint32_t event, enum tra
 		return CLASS_COUNT;
 	if (m->track.kind[m->event.track[event].v] == TRACK_LOADER && class != CLASS_INPUT)
 		return CLASS_COUNT;
-	/* where a device computes, the host's operators feed it */
+	/* if a device computes, operators on the host only feed it */
 	if (class == CLASS_COMPUTE && work == WORK_HOST && has_device)
 		return CLASS_HOST;
 	return class;
@@ -128,7 +131,7 @@ static ow_status find_tracks(struct analysis *a)
 	return OW_OK;
 }
 
-/* What each input has, and from when to when. */
+/* Determines what each input contains, and its begin and end. */
 static void survey(struct analysis *a)
 {
 	const struct model *m = a->m;
@@ -155,7 +158,8 @@ static void survey(struct analysis *a)
 	}
 }
 
-/* A recording that has calls lasts as long as its thread was looked at: a program may open files once and then compute. */
+/* Extends the span of a recording with calls to the time in which its thread was observed, because a
+ * program may open files once and then compute. */
 static void include_processors(struct analysis *a)
 {
 	for (uint32_t i = 0; i < a->input_count; i++) {
@@ -170,7 +174,7 @@ static void include_processors(struct analysis *a)
 	}
 }
 
-/* For readers: from when to when each input was recorded, as far as the filter lets pass. */
+/* Stores the recorded span of each input, within the filter, for readers of the result. */
 static ow_status keep_spans(struct analysis *a)
 {
 	struct phases *p = a->out;
@@ -189,8 +193,6 @@ static ow_status keep_spans(struct analysis *a)
 	}
 	return OW_OK;
 }
-
-/* ---- lanes ---- */
 
 static uint64_t lane_key(source_id source, device_id device)
 {
@@ -236,7 +238,8 @@ static void index_lanes(struct analysis *a)
 			a->lane_of[i] = lane_find(a, m->track.source[i], m->track.device[i]);
 }
 
-/* One per input and device, in that order; one without device for inputs that have none. */
+/* Makes one lane per input and device, in that order, and one without device for inputs without
+ * device work. */
 static ow_status make_lanes(struct analysis *a)
 {
 	const struct model *m = a->m;
@@ -268,8 +271,6 @@ static ow_status make_lanes(struct analysis *a)
 	return OW_OK;
 }
 
-/* ---- markers ---- */
-
 static bool usable_window(const struct analysis *a, uint32_t row)
 {
 	const struct model *m = a->m;
@@ -290,7 +291,7 @@ static int by_begin(const void *a, const void *b)
 	return (x->step.v > y->step.v) - (x->step.v < y->step.v);
 }
 
-/* Whether the source names this step; otherwise it is the whole recording. */
+/* Returns whether the source names this step; otherwise it is the whole recording. */
 static bool is_known(const struct model *m, step_id step)
 {
 	return step.v && !COLUMN_GET(m->step.whole, step.v);
@@ -306,7 +307,8 @@ static void place_markers(struct analysis *a)
 
 		in->marker_first = first;
 		first += in->marker_count ? in->marker_count : in->classified;
-		if (in->classified && !in->marker_count) { /* no marker: all of it is one step */
+		/* without markers the whole input is one step */
+		if (in->classified && !in->marker_count) {
 			step_id step = m->source.count ? m->source.step[i] : (step_id){ 0 };
 
 			a->markers[in->marker_first] =
@@ -348,7 +350,7 @@ static ow_status make_markers(struct analysis *a)
 	return OW_OK;
 }
 
-/* Between the first marker's begin and the last one's end. */
+/* Returns whether a time lies between the first marker's begin and the last marker's end. */
 static bool is_among_markers(const struct analysis *a, const struct input_work *in, int64_t t)
 {
 	const struct phase_marker *markers = a->markers + in->marker_first;
@@ -357,7 +359,7 @@ static bool is_among_markers(const struct analysis *a, const struct input_work *
 	       t < markers[in->marker_count - 1].end_ns;
 }
 
-/* The step of an input around t, or NULL. */
+/* Returns the step of an input that contains t, or NULL. */
 static struct phase_window *step_at(const struct analysis *a, const struct input_work *in,
 				    int64_t t)
 {
@@ -375,13 +377,11 @@ static struct phase_window *step_at(const struct analysis *a, const struct input
 	return low && t < windows[low - 1].end_ns ? &windows[low - 1] : NULL;
 }
 
-/* ---- launches: which step work belongs to, whether the device waited for the host, and how long work was queued ---- */
-
 struct launch {
-	uint32_t call, work; /* events */
+	uint32_t call, work; /* the two events of a launch */
 };
 
-/* The marker of an input around t, or NULL. */
+/* Returns the marker of an input that contains t, or NULL. */
 static struct phase_marker *marker_at(const struct analysis *a, const struct input_work *in,
 				      int64_t t)
 {
@@ -399,7 +399,7 @@ static struct phase_marker *marker_at(const struct analysis *a, const struct inp
 	return low && t < markers[low - 1].end_ns ? &markers[low - 1] : NULL;
 }
 
-/* Whether a link says which call launched classified device work. */
+/* Returns whether a link joins a call to classified device work that it launched. */
 static bool is_launch(const struct analysis *a, uint32_t link, struct launch *out)
 {
 	const struct model *m = a->m;
@@ -411,8 +411,8 @@ static bool is_launch(const struct analysis *a, uint32_t link, struct launch *ou
 	return is_device(a, work) && class_of(a, work) != CLASS_COUNT;
 }
 
-/* Markers get the end of the work that was launched in them; inputs count what was. Work that several links
- * lead to counts once. */
+/* Sets the end of each marker's device work, and counts launched work per input. Work with several links
+ * counts once. */
 static ow_status follow_launches(struct analysis *a)
 {
 	const struct model *m = a->m;
@@ -438,7 +438,7 @@ static ow_status follow_launches(struct analysis *a)
 	return OW_OK;
 }
 
-/* Sets launched_ns. */
+/* Fills launched_ns. */
 static ow_status time_launches(struct analysis *a)
 {
 	const struct model *m = a->m;
@@ -476,7 +476,8 @@ static ow_status time_launches(struct analysis *a)
 	return OW_OK;
 }
 
-/* Device idle before each busy span of the window: did the host launch too late? */
+/* Measures idle time of the device before each busy span of the window, and whether the host
+ * launched too late. */
 static void measure_gaps(const struct analysis *a, const struct phase_window *w,
 			 struct phase_row *row)
 {
@@ -498,7 +499,7 @@ static void measure_gaps(const struct analysis *a, const struct phase_window *w,
 	}
 }
 
-/* How long work waited between its launch and its start. */
+/* Measures how long work waited between its launch and its start. */
 static void measure_queues(struct analysis *a)
 {
 	const struct model *m = a->m;
@@ -525,9 +526,8 @@ static void measure_queues(struct analysis *a)
 	}
 }
 
-/* ---- spans ---- */
-
-/* Work that was launched before the recording belongs to steps that are not in it. */
+/* Counts a device slice. Work that was launched before the recording belongs to steps that are
+ * not in it. */
 static void count_slice(const struct analysis *a, struct input_work *in, int64_t begin, int64_t end)
 {
 	if (begin < in->launched_from_ns)
@@ -536,9 +536,7 @@ static void count_slice(const struct analysis *a, struct input_work *in, int64_t
 		in->slices += is_among_markers(a, in, begin);
 }
 
-/* ---- Python ---- */
-
-/* Whether a track has the frames of a thread that runs operators or marks steps. */
+/* Returns whether a track has Python frames of a thread that runs operators or marks steps. */
 static bool shows_python(const struct analysis *a, uint32_t track)
 {
 	const struct track_table *t = &a->m->track;
@@ -552,7 +550,7 @@ static bool shows_python(const struct analysis *a, uint32_t track)
 	return false;
 }
 
-/* Frames in which Python itself waits. */
+/* Detects frames in which Python itself waits. */
 static bool is_waiting_frame(struct str name)
 {
 	static const char *const parts[] = { " sleep>",	       "method acquire of",
@@ -678,8 +676,6 @@ static ow_status make_lists(struct analysis *a)
 	return finish_lists(a);
 }
 
-/* ---- windows ---- */
-
 static void count_slices(struct analysis *a)
 {
 	const struct model *m = a->m;
@@ -696,7 +692,7 @@ static void count_slices(struct analysis *a)
 	}
 }
 
-/* What each moment of a window was spent on, on one lane. */
+/* Measures which class each moment of a window belongs to, on one lane. */
 static void measure_window(struct analysis *a, const struct phase_window *w, uint32_t lane_row,
 			   struct phase_sums *out)
 {
@@ -709,7 +705,7 @@ static void measure_window(struct analysis *a, const struct phase_window *w, uin
 	phases_measure(lists, w->start_ns, w->end_ns, out);
 }
 
-/* Of a few steps; the first of many is left out anyway. */
+/* Finds a cold first step among few steps; the first of many is left out anyway. */
 static void find_cold_step(struct analysis *a, struct phase_window *const *windows, uint32_t count)
 {
 	int64_t shares[STEADY_FEW * CLASS_COUNT];
@@ -746,7 +742,8 @@ static ow_status choose_steps(struct analysis *a)
 	return OW_OK;
 }
 
-/* Work without a launch is of steps before the recording only where launches are recorded: in TensorFlow 1 copies have none. */
+/* Returns the end of work from before the recording. Work without a launch counts as such only if launches
+ * are recorded; in TensorFlow 1 copies have none. */
 static int64_t backlog_of(const struct input_work *in)
 {
 	return in->launched * 10 >= in->slices * 9 ? in->backlog_ns : TIME_UNKNOWN;
@@ -766,7 +763,7 @@ static ow_status make_windows(struct analysis *a)
 	for (uint32_t i = 0; i < a->input_count; i++) {
 		struct input_work *in = &a->inputs[i];
 		uint32_t markers = MAX(in->marker_count, 1u);
-		/* without slices among the markers, all that was launched there runs after them */
+		/* without slices among the markers, all launched work runs after them */
 		bool extended = in->marker_count && in->launched_from_ns != INT64_MAX &&
 				in->launched * 2 >= in->slices;
 
@@ -783,7 +780,7 @@ static ow_status make_windows(struct analysis *a)
 	return choose_steps(a);
 }
 
-/* Cuts windows to the time that the filter lets pass; windows outside of it lose their rows. */
+/* Cuts windows to the filtered time; windows outside of it lose their rows. */
 static void clip_windows(struct analysis *a)
 {
 	struct phases *p = a->out;
@@ -801,8 +798,6 @@ static void clip_windows(struct analysis *a)
 	}
 }
 
-/* ---- rows ---- */
-
 static void measure_row(struct analysis *a, const struct phase_window *w, struct phase_row *row)
 {
 	measure_window(a, w, row->lane, &row->sums);
@@ -813,7 +808,7 @@ static void measure_row(struct analysis *a, const struct phase_window *w, struct
 
 #define WINDOWS_AT_ONCE 16
 
-/* Windows whose rows several threads measure; each takes some of them. */
+/* Windows that several threads measure together; each thread takes some of them. */
 struct measuring {
 	struct analysis *a;
 	atomic_uint next;
@@ -859,8 +854,6 @@ static ow_status make_rows(struct analysis *a)
 	measure_queues(a);
 	return OW_OK;
 }
-
-/* ---- all passes ---- */
 
 static void drop_empty_windows(struct phases *p)
 {

@@ -27,7 +27,7 @@ static int by_begin(const void *a, const void *b)
 	return (x->end > y->end) - (x->end < y->end);
 }
 
-/* Rows with the same time are one span; its begin is the end of the one before. */
+/* Joins rows with the same time to one span, which begins at the end of the span before. */
 static void join_rows(struct processor_use *use)
 {
 	size_t kept = 0;
@@ -117,7 +117,7 @@ static void add_up(const struct processor_use *use, int64_t from, int64_t to, do
 	}
 }
 
-/* Moves part of a share to another class. Returns how much was moved. */
+/* Moves a part of one class's share to another class. Returns the amount. */
 static int64_t move_share(struct phase_sums *s, enum phase_class from, enum phase_class to,
 			  int64_t ns)
 {
@@ -129,7 +129,7 @@ static int64_t move_share(struct phase_sums *s, enum phase_class from, enum phas
 	return ns;
 }
 
-/* What a thread does on a processor, as far as it is recorded. */
+/* Classes in which a thread computes on a processor, as far as it is recorded. */
 static const enum phase_class computing[] = { CLASS_COMPUTE, CLASS_INITIALISATION, CLASS_ALLOCATION,
 					      CLASS_LAUNCH, CLASS_HOST };
 
@@ -147,7 +147,8 @@ static int64_t computed(const struct phase_sums *s, bool has_device)
 void processors_apply(const struct processor_use *use, int64_t from, int64_t to, bool has_device,
 		      struct phase_sums *s)
 {
-	/* A thread that reads, or is about to sleep, may lose its processor there, too. */
+	/* Classes in which a thread may lose its processor although it does not compute:
+	 * reading, or going to sleep. */
 	static const enum phase_class others[] = { CLASS_INPUT, CLASS_SYNCHRONISATION,
 						   CLASS_COMMUNICATION };
 	double running = 0, waiting = 0, free;
@@ -158,7 +159,7 @@ void processors_apply(const struct processor_use *use, int64_t from, int64_t to,
 	add_up(use, from, to, &running, &waiting);
 	left = (int64_t)waiting;
 	left -= move_share(s, CLASS_IDLE, CLASS_RUN_QUEUE, left);
-	/* What it computes for sure stays. */
+	/* time in which the thread certainly computes is not moved */
 	free = MIN((double)left, MAX((double)recorded - running, 0.0));
 	for (size_t i = 0; i < ARRAY_COUNT(computing) && !has_device && free > 0; i++) {
 		double part = recorded ? (double)s->share[computing[i]] / (double)recorded : 0;

@@ -10,16 +10,17 @@
 
 struct processor_span {
 	int64_t begin, end;
-	double running, waiting; /* parts */
+	/* parts of the time in which threads ran, and waited for a processor */
+	double running, waiting;
 };
 
-/* Of one input. */
+/* Processor use of one input. */
 struct processor_use {
-	struct processor_span *items; /* by time */
+	struct processor_span *items; /* spans, sorted by time */
 	size_t count;
 };
 
-/* One per source, in the arena. */
+/* Finds the processor use of each source; the result is in the arena. */
 ow_status processors_find(const struct model *m, struct arena *arena, struct processor_use **uses,
 			  struct ow_error *err);
 

@@ -52,7 +52,7 @@ void spans_release(struct span_list *list, struct mem *mem)
 	*list = (struct span_list){ 0 };
 }
 
-/* Where the ascending run that starts at `from` ends. */
+/* Returns the end of the ascending run that starts at `from`. */
 static size_t run_end(const struct span *items, size_t from, size_t count)
 {
 	while (++from < count && items[from - 1].begin <= items[from].begin)
@@ -69,7 +69,7 @@ static void merge(const struct span *items, size_t a, size_t b, size_t end, stru
 										 : items[k++];
 }
 
-/* Merges neighbouring runs pairwise into `to`; returns how many there are then. */
+/* Merges neighbouring runs pairwise into `to`; returns the number of merged runs. */
 static size_t merge_runs(const struct span *items, size_t count, struct span *to)
 {
 	size_t runs = 0;
@@ -140,7 +140,7 @@ size_t spans_after(const struct span_list *list, int64_t t)
 	return low;
 }
 
-/* Adds what the filter lets pass to the spans of its group, and counts it. */
+/* Adds the filtered events to the spans of their group, and counts them. */
 static bool collect_spans(const struct model *m, const struct event_filter *filter,
 			  const uint32_t *group, struct span_list *lists, struct busy *out)
 {
@@ -159,7 +159,7 @@ static bool collect_spans(const struct model *m, const struct event_filter *filt
 	return true;
 }
 
-/* How long both last; the lists are finished. */
+/* Returns the length of the intersection of two finished lists. */
 static int64_t length_of_both(const struct span_list *a, const struct span_list *b)
 {
 	int64_t sum = 0;

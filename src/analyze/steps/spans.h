@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 struct span {
-	int64_t begin, end; /* begin < end; end is not part of it */
+	int64_t begin, end; /* begin < end; the span does not include `end` */
 };
 
 struct span_list {
@@ -18,27 +18,28 @@ struct span_list {
 	size_t count, cap;
 };
 
-/* Empty spans are ignored; false without memory. */
+/* Adds a span; empty spans are ignored. False without memory. */
 bool spans_add(struct span_list *list, struct mem *mem, int64_t begin, int64_t end) OW_MUST_CHECK;
-/* Adds all of `from`. */
+/* Adds all spans of `from`. */
 bool spans_add_all(struct span_list *list, struct mem *mem,
 		   const struct span_list *from) OW_MUST_CHECK;
-/* Sorts and joins; false without memory. */
+/* Sorts and joins the spans; false without memory. */
 bool spans_finish(struct span_list *list, struct mem *mem) OW_MUST_CHECK;
 void spans_release(struct span_list *list, struct mem *mem);
 
-/* The first span that ends after t; count when there is none. The list must be finished. */
+/* Returns the index of the first span that ends after t; `count` if there is none. The list must
+ * be finished. */
 size_t spans_after(const struct span_list *list, int64_t t);
 
-/* end - begin without overflow; 0 when negative. */
+/* Returns end - begin without overflow; 0 if negative. */
 int64_t span_length(int64_t begin, int64_t end);
-/* Sums that stay at the end of the range instead of wrapping. */
+/* Adds two numbers; the sum stays at the limit of the type instead of wrapping. */
 int64_t span_add(int64_t a, int64_t b);
 
 struct busy {
-	int64_t busy_ns;   /* union of the events' spans */
-	int64_t within_ns; /* the part of that in `within` */
-	uint64_t events;   /* with or without a duration */
+	int64_t busy_ns;   /* length of the union of the events' spans */
+	int64_t within_ns; /* part of busy_ns that lies in `within` */
+	uint64_t events;   /* number of events, with or without a duration */
 };
 
 /* group[track] says to which of `count` groups a track's events belong; UINT32_MAX = to none. `within`: per group, finished spans; NULL =

@@ -9,28 +9,29 @@
 
 #include "model/model.h"
 
-#define COMPLETE_PERCENT                                                                           \
-	80		/* a step with less than this part of its neighbour's slices is cut off */
-#define MANY STEADY_FEW /* steps */
-#define UNLIKE 1.25	/* times the median of the others: the first or last of few steps */
-#define MUCH_MORE 2	/* times what each other step spends on something */
-#define WARMING 1.5	/* times the median of those that follow: a step of the warm-up */
-#define WARM_UP_PART 4	/* at most one of this many steps … */
-#define WARM_UP_LEAST 3 /* … but this many in any case */
+/* a step is cut off if it has less than this percentage of its neighbour's slices */
+#define COMPLETE_PERCENT 80
+#define MANY STEADY_FEW /* number of steps that count as many */
+/* the first or last of few steps is left out if it takes this many times the median of the
+ * others */
+#define UNLIKE 1.25
+#define MUCH_MORE 2 /* factor by which a cold step must exceed every other step in some class */
+/* a step belongs to the warm-up if it takes this many times the median of the following steps */
+#define WARMING 1.5
+#define WARM_UP_PART 4	/* the warm-up is at most one in this many steps … */
+#define WARM_UP_LEAST 3 /* … but may always have this many steps */
 
 const char *const step_use_words[STEP_USES] = {
 	[STEP_STEADY] = "",
 	[STEP_WARM_UP] = "warm-up",
-	[STEP_LAST] = "the last step: the recording stops in it",
+	[STEP_LAST] = "the last step: the recording ends within it",
 	[STEP_INCOMPLETE] = "incomplete: the recording begins or ends within it",
 };
-
-/* ---- windows ---- */
 
 void steady_windows_make(const struct phase_marker *markers, uint32_t count, bool extended,
 			 int64_t backlog_ns, struct phase_window *out)
 {
-	int64_t before = extended ? backlog_ns : TIME_UNKNOWN; /* the end of the last step */
+	int64_t before = extended ? backlog_ns : TIME_UNKNOWN; /* end of the previous step */
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct phase_marker *marker = &markers[i];
@@ -41,7 +42,7 @@ void steady_windows_make(const struct phase_marker *markers, uint32_t count, boo
 		w->start_ns = marker->begin_ns;
 		w->end_ns = marker->end_ns;
 		w->between_ns = TIME_UNKNOWN;
-		/* markers that overlap would count time twice */
+		/* overlapping markers would count time twice */
 		if (before != TIME_UNKNOWN)
 			w->start_ns = MAX(before, w->start_ns);
 		if (extended && marker->work_end_ns != TIME_UNKNOWN)
@@ -52,8 +53,6 @@ void steady_windows_make(const struct phase_marker *markers, uint32_t count, boo
 		before = w->end_ns;
 	}
 }
-
-/* ---- which of them are steady ---- */
 
 static int by_length(const void *a, const void *b)
 {
@@ -84,7 +83,8 @@ static bool has_less(uint64_t slices, uint64_t other)
 	return (double)slices * 100 < (double)other * COMPLETE_PERCENT;
 }
 
-/* Cut off by the begin or the end of the recording: it has less work than its neighbour. */
+/* Finds steps that the begin or the end of the recording cut off: they have less work than their
+ * neighbour. */
 static void find_incomplete(struct phase_window *const *w, uint32_t count)
 {
 	if (count > 1 && has_less(w[count - 1]->device_slices, w[count - 2]->device_slices))
@@ -94,7 +94,7 @@ static void find_incomplete(struct phase_window *const *w, uint32_t count)
 		w[0]->use = STEP_INCOMPLETE;
 }
 
-/* The median length of some of many steps: exact up to a limit, of an even choice of them above it. */
+/* Returns the median length of steps: exact up to a limit, of an even sample above it. */
 static double typical(struct phase_window *const *w, uint32_t first, uint32_t last)
 {
 	int64_t lengths[1024];
@@ -150,7 +150,8 @@ void steady_choose(struct phase_window *const *windows, uint32_t count)
 	}
 }
 
-/* A cold run that computes less than the others may be as long as they are. */
+/* Detects a cold first step by its classes: if it computes less than the others, it may be as
+ * long as they are. */
 bool steady_first_is_cold(struct phase_window *const *windows, const int64_t *shares,
 			  uint32_t count)
 {
@@ -173,8 +174,6 @@ bool steady_first_is_cold(struct phase_window *const *windows, const int64_t *sh
 	}
 	return false;
 }
-
-/* ---- of a job ---- */
 
 static bool is_asked(const struct model *m, const struct phase_window *w, uint32_t run,
 		     source_id source)
@@ -240,13 +239,11 @@ ow_status steady_find(const struct model *m, const struct phases *p, uint32_t ru
 	return set_times(p, arena, out, err);
 }
 
-/* ---- by row of the model ---- */
-
 ow_status steady_times(const struct model *m, const struct phases *p, struct arena *arena,
 		       struct step_times **out, struct ow_error *err)
 {
 	struct step_times *times = ARENA_ARRAY(arena, struct step_times, (size_t)m->step.count + 1);
-	int64_t before = INT64_MIN; /* the end of the step before */
+	int64_t before = INT64_MIN; /* end of the previous step */
 	uint32_t source = 0;
 
 	*out = times;
@@ -262,7 +259,8 @@ ow_status steady_times(const struct model *m, const struct phases *p, struct are
 			times[w->step.v] = (struct step_times){ w->start_ns, w->end_ns, w->use,
 								times[w->step.v].known };
 	}
-	for (uint32_t i = 1; i < m->window.count; i++) { /* by time in each source */
+	/* windows are sorted by time within each source */
+	for (uint32_t i = 1; i < m->window.count; i++) {
 		struct step_times *to = &times[m->window.step[i].v];
 
 		if (m->window.source[i].v != source)

@@ -47,7 +47,7 @@ static struct phase_group group_of(const struct model *m, const struct phase_lan
 				     .device = lane->device };
 }
 
-/* One per distinct (job, rank, device) of the lanes. */
+/* Makes one group per distinct (job, rank, device) of the lanes. */
 static ow_status make_groups(const struct model *m, const struct phases *p, struct arena *arena,
 			     struct phase_groups *out, struct ow_error *err)
 {
@@ -72,7 +72,7 @@ static struct phase_group *find_group(const struct phase_groups *groups,
 	return bsearch(key, groups->items, groups->count, sizeof(*key), by_job_rank_and_device);
 }
 
-/* Counts steps left out; false when that would leave nothing. */
+/* Counts left-out steps; returns false if no step would remain. */
 static bool leave_out(const struct phases *p, struct phase_groups *out)
 {
 	for (uint32_t i = 0; i < p->window_count; i++)
@@ -107,7 +107,8 @@ ow_status phases_group(const struct model *m, const struct phases *p, struct are
 		add_row(group, w, row);
 		add_row(&out->all, w, row);
 	}
-	for (uint32_t i = 0; i < out->count; i++) { /* those of which the filter left nothing */
+	/* removes groups in which the filter left nothing */
+	for (uint32_t i = 0; i < out->count; i++) {
 		if (!out->items[i].steps)
 			continue;
 		out->runs += !kept || out->items[kept - 1].run != out->items[i].run;
@@ -159,14 +160,14 @@ static void add_columns(struct table *out)
 	out->columns[COLUMN_PHASE].fixed = true;
 }
 
-/* A group of all of them, or with the name of its job when there are several. */
+/* A group as it is shown: of all jobs, or with the name of its job if there are several. */
 struct shown_group {
 	const struct phase_group *group;
 	bool all;
 	struct str job;
 };
 
-/* Starts a row and sets all columns but the times. */
+/* Starts a row and sets all columns except the times. */
 static uint32_t start_row(struct table *out, const struct model *m, const struct shown_group *shown,
 			  const char *phase, const char *where)
 {
@@ -234,7 +235,7 @@ static void add_group(struct table *out, const struct model *m, const struct sho
 	}
 	row = start_row(out, m, shown, "between", "");
 	set_times(out, row, g, g->between_ns, g->between_ns, 0);
-	table_set_unknown(out, row, COLUMN_PERCENT); /* it lies outside of the steps */
+	table_set_unknown(out, row, COLUMN_PERCENT); /* the time lies outside of the steps */
 }
 
 static ow_status add_footer(struct table *out, const struct phase_groups *groups,
@@ -258,7 +259,8 @@ static ow_status add_footer(struct table *out, const struct phase_groups *groups
 	return out->footer ? OW_OK : error_no_memory(err);
 }
 
-/* Mean over ranks and devices: as many steps as the one with most of them, with the shares still adding up. */
+/* Returns the mean over ranks and devices: it has as many steps as the group with the most, and its shares
+ * still add up. */
 static struct phase_group mean_group(const struct phase_groups *groups)
 {
 	struct phase_group mean = groups->all;
@@ -279,7 +281,7 @@ static struct phase_group mean_group(const struct phase_groups *groups)
 	return mean;
 }
 
-/* Why there is nothing to show: there are steps, but no phases. */
+/* Explains why there is nothing to show: there are steps, but no phases. */
 static ow_status explain_empty(struct table *out, const struct model *m, struct ow_error *err)
 {
 	uint32_t known = 0;
@@ -308,7 +310,7 @@ static ow_status list_phases(struct model *m, const struct event_filter *filter,
 	OW_TRY(phases_group(m, p, &p->arena, &groups, err));
 	if (!groups.count)
 		return explain_empty(out, m, err);
-	if (groups.count > 1 && groups.runs == 1) { /* different jobs have no sum */
+	if (groups.count > 1 && groups.runs == 1) { /* different jobs are not added up */
 		struct phase_group mean = mean_group(&groups);
 
 		add_group(out, m, &(struct shown_group){ &mean, true, STR("") });

@@ -19,15 +19,15 @@
 
 #include <math.h>
 
-/* By priority. */
+/* Parts of a step as XProf defines them, by priority. */
 enum xprof_part {
-	XPROF_COMPUTE_16, /* on the device, with 16-bit floats by its name */
+	XPROF_COMPUTE_16, /* compute on the device with 16-bit floats, recognised by its name */
 	XPROF_COMPUTE,
-	XPROF_OUTPUT, /* device to host */
+	XPROF_OUTPUT, /* copies from device to host */
 	XPROF_DEVICE_TO_DEVICE,
 	XPROF_WAIT_INPUT,
 	XPROF_COLLECTIVES,
-	XPROF_PREPARE, /* the host launches something */
+	XPROF_PREPARE, /* the host launches work */
 	XPROF_HOST_TO_DEVICE,
 	XPROF_HOST_COMPUTE,
 	XPROF_UNKNOWN,
@@ -35,12 +35,12 @@ enum xprof_part {
 };
 
 struct xprof_step {
-	bool known; /* it has work of a device, or of the host where there is no device */
+	bool known; /* the step has device work, or host work if there is no device */
 	int64_t time_ps;
-	int64_t part_ps[XPROF_PARTS]; /* add up to the time */
+	int64_t part_ps[XPROF_PARTS]; /* time of each part; the parts sum to the step */
 };
 
-/* A begin or an end of something in a step. */
+/* The begin or end of a piece of work in a step. */
 struct mark {
 	int64_t at;
 	uint8_t part;
@@ -52,14 +52,12 @@ struct step_divider {
 	struct arena *arena;
 	struct xprof_step *out;
 	bool has_device;
-	uint8_t *part_of;	  /* by string: of an event of the host that is called so; + 1 */
-	uint32_t *first, *events; /* events by step: those of s are events[first[s]] … */
+	uint8_t *part_of;	  /* for each string: part of a host event with that name, + 1 */
+	uint32_t *first, *events; /* events by step: those of step s begin at events[first[s]] */
 	struct mark *marks;
 	size_t count, cap;
-	int64_t base; /* nanosecond that marks count from */
+	int64_t base; /* time in nanoseconds from which marks are counted */
 };
-
-/* ---- categories ---- */
 
 static bool starts(struct str s, const char *const *list, size_t count)
 {
@@ -69,7 +67,7 @@ static bool starts(struct str s, const char *const *list, size_t count)
 	return false;
 }
 
-/* XPROF_UNKNOWN: in no category. */
+/* Returns the part of a host event by its name; XPROF_UNKNOWN if it has no category. */
 static enum xprof_part part_of_name(const struct step_divider *k, struct str name)
 {
 	static const char *const wrappers[] = { "EagerExecute", "EagerLocalExecute",
@@ -122,8 +120,6 @@ static enum xprof_part device_part(const struct model *m, uint32_t event)
 	}
 }
 
-/* ---- the events of a step ---- */
-
 static bool index_events(struct step_divider *k)
 {
 	const struct model *m = k->m;
@@ -168,7 +164,7 @@ struct span_ps {
 	int64_t begin, end;
 };
 
-/* Makes marks of all events that count, and finds the marker and the span of the device that takes longest. */
+/* Makes marks of all counted events, and finds the marker and the span of the device that takes longest. */
 static bool collect_step(struct step_divider *k, uint32_t window, struct span_ps *marker,
 			 struct span_ps *device, bool *host)
 {
@@ -212,8 +208,6 @@ static bool collect_step(struct step_divider *k, uint32_t window, struct span_ps
 			*device = spans[d];
 	return true;
 }
-
-/* ---- sums ---- */
 
 static int by_time(const void *a, const void *b)
 {
@@ -286,7 +280,7 @@ static bool is_xprof(const struct model *m)
 	return false;
 }
 
-/* One per row of the table window. NULL in *out when the model is not one of XProf's. */
+/* Makes one item per row of the table `window`. *out is NULL if the model is not from XProf. */
 static ow_status xprof_steps_make(const struct model *m, struct arena *arena,
 				  struct xprof_step **out, struct ow_error *err)
 {
@@ -324,7 +318,7 @@ enum {
 	COLUMN_EVENTS,
 	COLUMN_OPS,
 	COLUMN_PEAK,
-	COLUMN_PHASES, /* one per class, in phase_class_order */
+	COLUMN_PHASES, /* first of the class columns, in phase_class_order */
 	COLUMN_BETWEEN = COLUMN_PHASES + CLASS_COUNT,
 	COLUMN_BUSY,
 	COLUMN_EXPOSED,
@@ -337,24 +331,24 @@ enum {
 	COLUMN_NAME,
 	COLUMN_SOURCE,
 	COLUMN_XPROF,	    /* XProf's duration of the step … */
-	COLUMN_XPROF_PARTS, /* … and one column per part */
+	COLUMN_XPROF_PARTS, /* … and one column per part of it */
 	COLUMN_COUNT = COLUMN_XPROF_PARTS + XPROF_PARTS
 };
 
-/* Sums of a step beside its phases. */
+/* Sums of a step other than its phases. */
 struct step_sums {
 	int64_t ops;
 	int64_t cpu_ns, accelerator_ns;
-	int64_t peak; /* 0 = unknown */
+	int64_t peak; /* peak memory of an accelerator; 0 = unknown */
 	uint32_t rows;
 };
 
 struct step_row {
 	uint32_t step, source;
 	int64_t number;
-	int64_t start, duration; /* TIME_UNKNOWN without events */
+	int64_t start, duration; /* start and duration of the step; TIME_UNKNOWN without events */
 	int64_t events;
-	const struct phase_window *window; /* NULL when nothing is classified */
+	const struct phase_window *window; /* NULL if no event is classified */
 };
 
 struct steps {
@@ -362,17 +356,15 @@ struct steps {
 	struct event_filter filter;
 	struct arena scratch;
 	struct phases phases;
-	struct step_sums *sums;	  /* per row of the table step */
-	struct step_times *times; /* likewise */
-	struct xprof_step *xprof; /* per row of the table window, or NULL */
+	struct step_sums *sums;	  /* sums of each row of the table step */
+	struct step_times *times; /* times of each row of the table step */
+	struct xprof_step *xprof; /* parts of each row of the table window, or NULL */
 	struct step_row *rows;
 	uint32_t row_count;
 	int64_t origin;
-	double limit; /* above which a step is an outlier */
+	double limit; /* duration above which a step is an outlier */
 	struct ow_error *err;
 };
-
-/* ---- columns ---- */
 
 static const struct {
 	const char *name, *title;
@@ -392,7 +384,7 @@ static const struct {
 	[CLASS_IDLE] = { "idle_ns", "idle", '.' },
 };
 
-/* In the order of enum xprof_part, behind the time of the step. */
+/* Names in the order of enum xprof_part; the duration of the step comes first. */
 static const char *const xprof_columns[XPROF_PARTS + 1] = {
 	"xprof_step_ps",
 	"xprof_device_compute_16_ps",
@@ -442,8 +434,6 @@ static void add_columns(struct table *out)
 	}
 }
 
-/* ---- rows ---- */
-
 static void add_up(struct steps *s)
 {
 	const struct model *m = s->m;
@@ -462,7 +452,7 @@ static void add_up(struct steps *s)
 	}
 }
 
-/* A step without phases; its span is that of its events. */
+/* Adds a row for a step without phases; its span is that of its events. */
 static void add_plain_row(struct steps *s, uint32_t step)
 {
 	const struct model *m = s->m;
@@ -522,9 +512,7 @@ static int by_number_and_rank(const void *a, const void *b, void *arg)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* ---- events of rows ---- */
-
-/* 1 + the first row of that step and source; 0 = none. */
+/* Returns 1 + the first row of that step and source; 0 = none. */
 static uint32_t find_row(const struct steps *s, const struct map *map, uint32_t step,
 			 uint32_t source)
 {
@@ -579,8 +567,6 @@ static ow_status count_events(struct steps *s)
 	return ok ? OW_OK : error_no_memory(s->err);
 }
 
-/* ---- outliers ---- */
-
 static int by_value(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;
@@ -588,7 +574,7 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The duration above which a step is an outlier; INFINITY when there are too few. */
+/* Computes the duration above which a step is an outlier; INFINITY if there are too few steps. */
 static ow_status find_limit(struct steps *s)
 {
 	double sum = 0, squares = 0, mean, sigma, median;
@@ -617,9 +603,7 @@ static ow_status find_limit(struct steps *s)
 	return OW_OK;
 }
 
-/* ---- output ---- */
-
-/* One letter per fortieth of the step, in the order in which a step goes. */
+/* Draws the bar: one letter per fortieth of the step, in the order of phases within a step. */
 static void draw_bar(const struct phase_sums *sums, char bar[BAR_WIDTH])
 {
 	double sum = 0, total = 0;
@@ -673,7 +657,7 @@ static void set_phases(const struct steps *s, struct table *out, uint32_t row,
 	table_set_int(out, row, COLUMN_IN_MEANS, w->use == STEP_STEADY);
 }
 
-/* Sums of ops are over all sources and all times. */
+/* Sets the sums of ops, which cover all sources and all times. */
 static void set_sums(const struct steps *s, struct table *out, uint32_t row,
 		     const struct step_row *step)
 {

@@ -4,8 +4,6 @@
  */
 #include "analyze/tfprof/account.h"
 
-/* ---- options ---- */
-
 static const uint32_t select_metrics[SELECT_COUNT] = {
 	METRIC_BIT(METRIC_ACCELERATOR_MICROS),
 	METRIC_BIT(METRIC_BYTES),
@@ -126,7 +124,7 @@ static void read_tests(struct account *a)
 	add_test(a, METRIC_CPU_MICROS, least_time(a, o->min_cpu_micros), false);
 	add_test(a, METRIC_PARAMS, o->min_params, own);
 	add_test(a, METRIC_FLOAT_OPS, o->min_float_ops, own);
-	if (own) /* the op view counts ops instead, the code view does not test it */
+	if (own) /* the op view counts ops instead; the code view does not test this value */
 		add_test(a, METRIC_RUN_COUNT, o->min_occurrence, true);
 }
 
@@ -140,7 +138,8 @@ void account_set_metrics(struct account *a, uint32_t mask)
 			a->metrics[a->places[i]] = (uint8_t)i;
 }
 
-/* Timelines need the time whatever is selected; input signatures need how often they ran. */
+/* Plans the metrics. Timelines need times whatever is selected; input signatures need run
+ * counts. */
 static void plan_metrics(struct account *a)
 {
 	uint32_t mask = a->options->all_metrics ? METRIC_ALL : METRIC_BIT(METRIC_MICROS);
@@ -168,7 +167,7 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* tfprof's message, exactly. */
+/* Makes exactly tfprof's message for a missing step. */
 static ow_status step_missing(struct account *a)
 {
 	uint32_t count = a->m->step.count - 1;
@@ -191,8 +190,6 @@ static ow_status step_missing(struct account *a)
 	return status;
 }
 
-/* ---- messages ---- */
-
 static void report_invalid(void *arg, struct str pattern, const char *why)
 {
 	struct account *a = arg;
@@ -211,7 +208,7 @@ static ow_status compile_regexes(struct account *a)
 	const struct {
 		struct regex_list *list;
 		const struct view_list *from;
-		bool all; /* a lone .* is not looked at */
+		bool all; /* the only pattern is .*, so names are not examined */
 	} lists[] = {
 		{ &a->types, &o->account_type_regexes, true },
 		{ &a->start, &o->start_name_regexes, true },
@@ -241,8 +238,6 @@ static bool has_incomplete_shape(const struct model *m)
 			(void)metric_params(m, m->op.shape[i], &incomplete);
 	return incomplete;
 }
-
-/* ---- begin and end ---- */
 
 static ow_status make_tree(struct account *a, enum tree_kind kind, struct table *out)
 {
@@ -293,8 +288,6 @@ ow_status account_end(struct account *a, ow_status status)
 	return status;
 }
 
-/* ---- ops ---- */
-
 bool account_types(struct account *a, strset_id types)
 {
 	uint8_t *known = &a->set_matches[types.v];
@@ -337,8 +330,6 @@ ow_status account_eval_all(struct account *a, uint32_t more)
 	return OW_OK;
 }
 
-/* ---- hierarchies ---- */
-
 ow_status hierarchy_total(struct hierarchy *h)
 {
 	uint32_t width = h->a->width;
@@ -348,7 +339,7 @@ ow_status hierarchy_total(struct hierarchy *h)
 	h->a->tree->total_rows = h->totals;
 	if (!h->totals)
 		return error_no_memory(h->a->err);
-	/* first by itself, so that the processor can fetch several rows at once */
+	/* this loop is separate so that the processor can fetch several rows at once */
 	for (uint32_t i = 0; i < h->count; i++) {
 		int64_t *total = h->totals + (size_t)i * width;
 		const int64_t *own = h->flags[i] & NODE_ACCOUNTED ? hierarchy_own(h, i) : NULL;
@@ -369,7 +360,7 @@ ow_status hierarchy_total(struct hierarchy *h)
 	return OW_OK;
 }
 
-/* While adding up, a row that is still the child's. */
+/* Marks, during summation, a row that still belongs to the child. */
 #define BORROWED 0x80000000u
 
 struct rows {
@@ -382,7 +373,7 @@ static int64_t *row_at(const struct rows *r, uint32_t row)
 	return r->h->totals + (size_t)(row & ~BORROWED) * r->h->a->width;
 }
 
-/* Adds values to a node's row, which it gets or takes over if it has none of its own. */
+/* Adds values to a node's row. A node without a row gets one, or takes over its child's. */
 static void add_to(struct rows *r, uint32_t node, const int64_t *values)
 {
 	uint32_t *row = &r->h->total_row[node], width = r->h->a->width;

@@ -25,79 +25,84 @@ struct account {
 	struct model *m;
 	const struct view_options *options;
 	struct mem *mem;
-	struct arena scratch; /* gone when the view is done */
-	struct tree *tree;    /* belongs to the result */
+	struct arena scratch; /* memory that is freed when the view is done */
+	struct tree *tree;    /* the tree, which belongs to the result */
 	struct ow_error *err;
-	ow_status message_status; /* of the messages about regexes */
+	ow_status message_status; /* status of messages about regular expressions */
 
 	struct regex_list types, start, trim, show, hide;
-	uint8_t *set_matches; /* per strset: 0 = not asked yet, 1 = no, 2 = yes */
+	uint8_t *set_matches; /* for each strset: 0 = not tested yet, 1 = no match, 2 = match */
 
 	struct metric_plan plan;
-	uint32_t width;		       /* of a row of values: the tree's */
-	uint8_t metrics[METRIC_COUNT]; /* place in a row → metric */
-	const uint8_t *places;	       /* metric → place in a row: the tree's */
+	uint32_t width;		       /* number of values in a row, as in the tree */
+	uint8_t metrics[METRIC_COUNT]; /* metric of each place in a row */
+	const uint8_t *places;	       /* place of each metric in a row, as in the tree */
 
 	struct min_test tests[METRIC_COUNT];
 	uint32_t test_count;
-	uint32_t negatives; /* metrics that can be below zero */
+	uint32_t negatives; /* metrics that can be negative */
 	enum order order;
 	enum metric order_metric;
-	bool has_root_name; /* something else is called _TFProfRoot; it sorts first */
+	bool has_root_name; /* an op is called _TFProfRoot; it sorts first */
 };
 
-/* Checks the options and makes out->tree with its messages so far. account_end is due in any case. */
+/* Checks the options and makes out->tree with its messages so far. The caller calls account_end
+ * in any case. */
 ow_status account_begin(struct account *a, struct model *m, const struct view_options *options,
 			enum tree_kind kind, struct table *out, struct ow_error *err);
-/* The metrics that have a place in rows: a METRIC_BIT of each. For trees that are not of ops. */
+/* Sets the metrics that have a place in rows, as METRIC_BITs. For trees whose nodes are not ops. */
 void account_set_metrics(struct account *a, uint32_t mask);
-/* Frees what the view used; turns OW_OK into the failure of a regex, if there was one. */
+/* Frees the memory of the view; turns OW_OK into the failure of a regular expression, if there
+ * was one. */
 ow_status account_end(struct account *a, ow_status status);
 
-/* Whether one of the op's types matches the account regexes. */
+/* Returns whether one of the op's types matches the account regular expressions. */
 bool account_types(struct account *a, strset_id types);
 static inline bool account_op(struct account *a, op_id op)
 {
 	return account_types(a, a->m->op.types[op.v]);
 }
 
-/* Values of one op in a row of a->width. */
+/* Computes the values of one op, in a row of a->width values. */
 void account_eval(const struct account *a, op_id op, int64_t *row);
 /* Makes tree.own_rows: one row per op, and `more` rows of zeros behind them. */
 ow_status account_eval_all(struct account *a, uint32_t more);
 
-/* ---- hierarchies ---- */
+/* Hierarchies of nodes. */
 
 enum node_flag {
 	NODE_ACCOUNTED = 1,
 	NODE_KEPT = 2,
-	NODE_SHOWN = 4, /* set by the display */
-	NODE_OPEN = 8,	/* the display looks below it */
-	NODE_TOP = 16	/* the display starts at it */
+	NODE_SHOWN = 4, /* the node is shown (set by the display) */
+	NODE_OPEN = 8,	/* the display examines the nodes below it */
+	NODE_TOP = 16	/* the display starts at this node */
 };
 
 struct node_link {
-	uint32_t parent, first, next; /* 0 = none; node 0 is the root */
+	uint32_t parent, first, next; /* indices of nodes; 0 = none; node 0 is the root */
 };
 
-/* A tree of nodes whose numbers are larger than their parents'. */
+/* A tree whose nodes have larger numbers than their parents. */
 struct hierarchy {
 	struct account *a;
 	uint32_t count;
-	const void *links; /* the view's own nodes, which begin with a struct node_link */
+	const void *links; /* nodes of the view, each of which begins with a struct node_link */
 	size_t link_stride;
 	uint8_t *flags;
-	int64_t *totals;     /* rows; become tree.total_rows */
-	uint32_t *total_row; /* node → row; NULL when they have the same number */
-	bool by_name;	     /* siblings are in order of their names */
-	bool in_order;	     /* all nodes are shown, as deep as is wanted, and in this order */
-	const void *view;    /* for the functions below */
+	int64_t *totals;     /* rows of totals; they become tree.total_rows */
+	uint32_t *total_row; /* total row of each node; NULL if it is the node's number */
+	bool by_name;	     /* siblings are ordered by name */
+	/* all nodes up to the wanted depth are shown, in their order in memory */
+	bool in_order;
+	const void *view; /* argument of the functions below */
 	struct str (*name)(const void *view, uint32_t node);
-	/* Where the name comes among all names; NULL when comparing names is all there is. */
+	/* Returns the position of the node's name among all names; NULL: names are compared
+	 * directly. */
 	uint32_t (*rank)(const void *view, uint32_t node);
-	/* The row of own values of a node in tree.own_rows; row 0 is zero. */
+	/* Returns the row of a node's own values in tree.own_rows; row 0 is zero. */
 	uint32_t (*own_row)(const void *view, uint32_t node);
-	uint32_t (*op_count)(const void *view, uint32_t node); /* for ORDER_OPS */
+	/* number of ops of a node, for ORDER_OPS */
+	uint32_t (*op_count)(const void *view, uint32_t node);
 	void (*fill)(const void *view, uint32_t node, struct tree_node *to);
 	/* How many nodes follow in a chain that is folded into this one; NULL when none are. Everything is
 	 * shown then, as far as the depth and the limit allow. */
@@ -132,14 +137,14 @@ static inline const int64_t *hierarchy_own(const struct hierarchy *h, uint32_t n
 	return h->a->tree->own_rows + (size_t)h->own_row(h->view, node) * h->a->width;
 }
 
-/* ---- display.c: from a hierarchy with totals to the tree that is shown ---- */
+/* display.c: makes the shown tree from a hierarchy with totals. */
 
-/* Fills a->tree's nodes. */
+/* Fills the nodes of a->tree. */
 ow_status display_hierarchy(struct hierarchy *h);
 
-/* Whether rows of values reach the minimums. */
+/* Returns whether rows of values reach the minimums. */
 bool display_reaches(const struct account *a, const int64_t *own, const int64_t *total);
-/* Whether show and hide let a name pass. */
+/* Returns whether the show and hide patterns let a name pass. */
 bool display_named(struct account *a, struct str name);
 
 /* The key of a row for sorting; rows with equal keys keep their order. */
@@ -148,7 +153,7 @@ struct sort_key {
 	int64_t value;
 	uint32_t row, position;
 };
-/* Sorts by a->order and sets positions; keys come in the order that ties keep. */
+/* Sorts by a->order and sets positions. Equal keys keep their order. */
 void display_sort(const struct account *a, struct sort_key *keys, size_t count);
 
 #endif

@@ -12,13 +12,13 @@
 #include "analyze/view.h"
 #include "base/vec.h"
 
-/* The second half of this file. */
+/* Defined in the second half of this file. */
 static bool code_fold_possible(const struct model *m);
 static ow_status code_fold_add(struct code_lines *l, bool gradients);
 
-#define FUNCTION_MAX 20 /* a function of this many bytes is shortened */
+#define FUNCTION_MAX 20 /* a function name longer than this is shortened */
 #define FUNCTION_KEPT 17
-#define FEW 4 /* up to this many children are searched one by one */
+#define FEW 4 /* up to this many children are searched linearly */
 #define LABEL_MAX 0x7fffffffu
 
 static stack_id op_stack(const struct code_lines *l, uint32_t op)
@@ -36,8 +36,6 @@ static ow_status no_memory(struct code_lines *l)
 	return error_no_memory(l->a->err);
 }
 
-/* ---- labels ---- */
-
 static bool is_scheme(struct str s)
 {
 	for (size_t i = 0; i < s.len; i++) {
@@ -50,7 +48,8 @@ static bool is_scheme(struct str s)
 	return s.len >= 2;
 }
 
-/* File name without directories. "scheme://host/path" has a path only after the host. */
+/* Returns the file name without directories. "scheme://host/path" has a path only after the
+ * host. */
 static struct str base_name(struct str file)
 {
 	size_t scheme = str_find(file, STR("://")), slash;
@@ -64,7 +63,7 @@ static struct str base_name(struct str file)
 	return slash == STR_NONE ? file : str_skip(file, slash + 1);
 }
 
-/* The number of a label text, made if need be; 0 without memory. */
+/* Returns the number of a label text and adds it if it is new; 0 without memory. */
 static uint32_t intern_label(struct code_lines *l, struct str text)
 {
 	uint64_t hash = str_hash(text);
@@ -104,7 +103,7 @@ static uint32_t make_label(struct code_lines *l, uint32_t frame, bool gradient)
 	return label;
 }
 
-/* The label of a frame, made if need be; 0 without memory. */
+/* Returns the label of a frame and makes it if necessary; 0 without memory. */
 static uint32_t code_lines_label(struct code_lines *l, uint32_t frame, bool gradient)
 {
 	uint32_t *known = &l->frame_label[gradient][frame];
@@ -121,7 +120,7 @@ static int by_label(const void *a, const void *b, void *arg)
 	return str_cmp(l->labels[*(const uint32_t *)a], l->labels[*(const uint32_t *)b]);
 }
 
-/* Numbers labels by their places by name. */
+/* Renumbers the labels in the order of their texts. */
 static void renumber_labels(struct code_lines *l)
 {
 	for (uint32_t i = 1; i < l->label_count; i++)
@@ -134,7 +133,7 @@ static void renumber_labels(struct code_lines *l)
 		l->label_rank[i] = i;
 }
 
-/* Moves the labels into the tree and finds out where each comes by name. */
+/* Moves the labels into the tree and determines their order by name. */
 static ow_status finish_labels(struct code_lines *l)
 {
 	struct arena *scratch = &l->a->scratch;
@@ -159,8 +158,6 @@ static ow_status finish_labels(struct code_lines *l)
 	return OW_OK;
 }
 
-/* ---- lines ---- */
-
 static uint32_t find_many(struct code_lines *l, uint32_t parent, uint32_t label)
 {
 	uint64_t hash = map_hash_u64(parent, label);
@@ -171,7 +168,7 @@ static uint32_t find_many(struct code_lines *l, uint32_t parent, uint32_t label)
 	return 0;
 }
 
-/* The child with that label; 0 when there is none. */
+/* Returns the child with that label; 0 if there is none. */
 static uint32_t code_lines_find(struct code_lines *l, uint32_t parent, uint32_t label)
 {
 	uint32_t child = l->nodes[parent].first_child;
@@ -195,7 +192,7 @@ bool code_lines_reserve(struct code_lines *l, uint32_t more)
 	return true;
 }
 
-/* With folding, the number of lines is unknown before. */
+/* Makes room for a line. With folding, the number of lines is not known in advance. */
 static bool room_for_line(struct code_lines *l)
 {
 	return !l->fold || code_lines_reserve(l, 1);
@@ -247,7 +244,8 @@ static uint32_t code_lines_add(struct code_lines *l, uint32_t parent, uint32_t l
 	return ok ? id : 0;
 }
 
-/* A stack is passed by what its callees are passed by. Returns how many are passed at all. */
+/* Passes the least rank of each stack on to its callers. Returns the number of stacks that an op
+ * passes. */
 static uint32_t spread_ranks(struct code_lines *l)
 {
 	const stack_id *parent = l->m->stack.parent;
@@ -285,7 +283,7 @@ static bool room_for_lines(struct code_lines *l, uint32_t more)
 	return true;
 }
 
-/* Lines for all stacks that are passed. A line keeps the frame of its first op by name. */
+/* Makes lines for all stacks that an op passes. A line keeps the frame of its first op by name. */
 static ow_status add_lines(struct code_lines *l, bool gradient)
 {
 	const struct stack_table *stacks = &l->m->stack;
@@ -345,7 +343,7 @@ static void relink(struct code_lines *l, uint32_t parent, uint64_t *keys, size_t
 	*link = 0;
 }
 
-/* Siblings in the order in which ops, by name, first reach them. */
+/* Orders siblings as ops, sorted by name, first reach them. */
 static ow_status order_children(struct code_lines *l)
 {
 	uint64_t *keys = NULL;
@@ -358,7 +356,6 @@ static ow_status order_children(struct code_lines *l)
 			continue;
 		for (uint32_t child = l->nodes[i].first_child; child;
 		     child = l->nodes[child].next_sibling) {
-
 			if (!vec_push(l->a->mem, keys, count, cap,
 				      (uint64_t)l->nodes[child].op_first << 32 | child)) {
 				mem_free(l->a->mem, keys, cap * sizeof(*keys));
@@ -370,8 +367,6 @@ static ow_status order_children(struct code_lines *l)
 	mem_free(l->a->mem, keys, cap * sizeof(*keys));
 	return OW_OK;
 }
-
-/* ---- gradients ---- */
 
 static struct str op_name(const struct code_lines *l, uint32_t op)
 {
@@ -399,7 +394,7 @@ static bool count_missing(struct code_lines *l, struct missing *missing, struct 
 	return map_add(&missing->map, hash, (uint32_t)missing->count);
 }
 
-/* Ranks the stacks of ops that are not gradients, and collects gradients by their forward op. */
+/* Ranks the stacks of ops that are not gradients, and groups gradients by their forward op. */
 static bool sort_out(struct code_lines *l, struct missing *missing)
 {
 	for (uint32_t op = 1; op < l->m->op.count; op++) {
@@ -410,7 +405,7 @@ static bool sort_out(struct code_lines *l, struct missing *missing)
 			continue;
 		if (!gradient_of(op_name(l, op), &forward)) {
 			l->of_stack[stack] = MIN(l->of_stack[stack], l->rank[op]);
-			l->line_of[op] = 1; /* until lines are known */
+			l->line_of[op] = 1; /* placeholder until the lines are known */
 			l->forward_count++;
 			continue;
 		}
@@ -456,7 +451,8 @@ static ow_status add_forward_ops(struct code_lines *l)
 	return OW_OK;
 }
 
-/* Second branches with the forward ops' frames take the gradients; they come after all others. */
+/* Adds second branches with the forward ops' frames for the gradients; they come after all other
+ * lines. */
 static ow_status add_gradients(struct code_lines *l)
 {
 	struct str forward;
@@ -486,8 +482,6 @@ static ow_status add_gradients(struct code_lines *l)
 			l->line_of[op] = l->of_stack[op_stack(l, source).v];
 	return OW_OK;
 }
-
-/* ---- the whole ---- */
 
 void code_lines_init(struct code_lines *l, struct account *a)
 {
@@ -535,7 +529,8 @@ static ow_status allocate(struct code_lines *l)
 	return OW_OK;
 }
 
-/* Traces as they are will do for ops that are called from one place, when chains can be folded. */
+/* Requires code. Undecoded traces are enough for ops that are called from one place, if chains
+ * can be folded. */
 static ow_status require_code(struct code_lines *l)
 {
 	struct account *a = l->a;
@@ -584,17 +579,17 @@ ow_status code_lines_build(struct code_lines *l)
 	return finish_labels(l);
 }
 
-#define KNOWN 0x80000000u /* in of_stack: this is a line */
+#define KNOWN 0x80000000u /* flag in of_stack: the value is a line */
 #define GRADIENT STR(" (gradient)")
 
 struct fold {
 	struct code_lines *l;
 	bool gradient;
-	uint32_t *path; /* a stack and its callers without a line, innermost first */
+	uint32_t *path; /* a stack and its callers that have no line yet, innermost first */
 	size_t count, cap;
 };
 
-/* Whether lines can be folded: no gradient's label is also that of a line. */
+/* Returns whether lines can be folded: no label of a gradient is also the label of a line. */
 static bool code_fold_possible(const struct model *m)
 {
 	if (m->op.count >= KNOWN / 4 || m->stack.count >= KNOWN / 2)
@@ -610,7 +605,7 @@ static bool is_known(uint32_t line)
 	return line & KNOWN && line != NO_RANK;
 }
 
-/* While folding, `frame` of a line is the stack that the first op by name has there. */
+/* Adds a line. While folding, `frame` of a line holds the stack of its first op by name. */
 static uint32_t add_line(struct fold *f, uint32_t parent, uint32_t stack, uint32_t rank)
 {
 	struct code_lines *l = f->l;
@@ -625,7 +620,7 @@ static uint32_t add_line(struct fold *f, uint32_t parent, uint32_t stack, uint32
 	return line;
 }
 
-/* A chain's rank waits in op_count of its head. */
+/* Sets a chain. Its rank is kept in op_count of its head for now. */
 static void set_chain(struct code_lines *l, uint32_t head, stack_id end, uint32_t count,
 		      uint32_t rank)
 {
@@ -635,7 +630,7 @@ static void set_chain(struct code_lines *l, uint32_t head, stack_id end, uint32_
 	l->of_stack[end.v] = KNOWN | head;
 }
 
-/* Makes the first line of a chain a node. */
+/* Turns the first line of a chain into a node. */
 static uint32_t unroll(struct fold *f, uint32_t head)
 {
 	const stack_id *caller = f->l->m->stack.parent;
@@ -657,7 +652,8 @@ static bool push(struct fold *f, uint32_t stack)
 	return vec_push(f->l->a->mem, f->path, f->count, f->cap, stack);
 }
 
-/* Puts a stack and its callers on the path, up to one whose line is known: that is *line. */
+/* Puts a stack and its callers on the path, up to the first with a known line, which becomes
+ * *line. */
 static bool climb(struct fold *f, uint32_t stack, uint32_t *line)
 {
 	struct code_lines *l = f->l;
@@ -676,7 +672,7 @@ static bool climb(struct fold *f, uint32_t stack, uint32_t *line)
 	return true;
 }
 
-/* Goes down as far as there are lines; what is left of the path has none. */
+/* Follows existing lines down the path; the rest of the path has no lines. */
 static bool descend(struct fold *f, uint32_t *line, uint32_t rank)
 {
 	struct code_lines *l = f->l;
@@ -698,7 +694,8 @@ static bool descend(struct fold *f, uint32_t *line, uint32_t rank)
 		*line = child;
 		f->count--;
 	}
-	return !l->nodes[*line].chain_count || unroll(f, *line); /* the ops are at its beginning */
+	/* the ops are at the beginning of the chain */
+	return !l->nodes[*line].chain_count || unroll(f, *line);
 }
 
 static bool add_stack(struct fold *f, uint32_t stack, uint32_t rank)
@@ -722,7 +719,7 @@ static bool add_stack(struct fold *f, uint32_t stack, uint32_t rank)
 	return line != 0;
 }
 
-/* Ranks are passed on to callers, and lines get the frames of their first ops. */
+/* Passes ranks on to callers; lines get the frames of their first ops. */
 static void finish(struct code_lines *l, uint32_t first)
 {
 	const struct stack_table *stacks = &l->m->stack;

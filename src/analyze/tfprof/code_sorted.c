@@ -9,25 +9,25 @@
 #include "base/radix.h"
 #include "base/vec.h"
 
-#define DIGIT 11 /* bits that one pass of sorting looks at */
-#define FEW 64	 /* this many are sorted by comparing */
+#define DIGIT 11 /* number of bits per sorting pass */
+#define FEW 64	 /* up to this many items are sorted by comparing */
 #define SAME UINT32_MAX
-#define LINE_FRAMES 16 /* in a line of the cache */
+#define LINE_FRAMES 16 /* number of frames in a cache line */
 
 /* The properties of a trace that sorting needs, side by side, because traces are read in random order. */
 struct place {
-	uint32_t first, len; /* its frames */
-	uint32_t rank;	     /* its op comes there by name, all gradients after all others */
-	uint32_t gradient;   /* 1: the op is shown under its forward op's calls */
+	uint32_t first, len; /* range of the trace's frames */
+	uint32_t rank;	     /* place of the trace's op by name; gradients come after all others */
+	uint32_t gradient;   /* 1: the op is shown under the calls of its forward op */
 };
 
-/* An op, and the trace that it is shown under. */
+/* An op and the trace under which it is shown. */
 struct traced {
-	uint64_t key; /* the next labels, as many as fit */
+	uint64_t key; /* next labels of the trace, as many as fit */
 	uint32_t op, place;
 };
 
-/* Traces that are equal up to a depth and have to be sorted from there on. */
+/* Traces that are equal up to a depth and must be sorted from there on. */
 struct range {
 	uint32_t begin, end, depth;
 };
@@ -36,17 +36,19 @@ struct sorted {
 	struct code_lines *l;
 	const struct code_traces *t;
 	struct traced *list, *other;
-	struct place *places; /* in the order of the ops that have the traces */
+	struct place *places; /* places, in the order of the ops that have the traces */
 	uint32_t count;
-	uint32_t bits, labels; /* of a label in a key, and how many fit */
-	uint32_t *
-		shared; /* how many lines a trace has in common with the one before; or SAME. Then the lines */
+	/* number of bits of a label in a key, and number of labels per key */
+	uint32_t bits, labels;
+	/* for each trace: number of lines in common with the trace before, or SAME; later its
+	 * lines */
+	uint32_t *shared;
 	/* Frames of the traces that lines are made of, in the order of the lines: a later pass over the lines reads
 	 * them one after the other. */
 	struct code_traces *kept;
-	struct range *ranges; /* still to be sorted */
+	struct range *ranges; /* ranges still to be sorted */
 	size_t range_count, range_cap;
-	uint32_t *path; /* depth → node of the current trace */
+	uint32_t *path; /* for each depth: the node of the current trace */
 	size_t path_cap;
 };
 
@@ -55,7 +57,7 @@ static const struct place *place_of(const struct sorted *s, const struct traced 
 	return &s->places[x->place];
 }
 
-/* 0 behind the last. */
+/* Returns the label at a depth; 0 behind the last frame. */
 static uint32_t label_at(const struct sorted *s, const struct place *p, uint32_t depth)
 {
 	if (depth >= p->len)
@@ -63,7 +65,7 @@ static uint32_t label_at(const struct sorted *s, const struct place *p, uint32_t
 	return s->l->frame_label[p->gradient][s->t->frames[p->first + depth].v];
 }
 
-/* Where the traces are that come some places behind; they lie all over the memory. */
+/* Prefetches traces that come some places later, because they are scattered in memory. */
 static void fetch_ahead(const struct sorted *s, uint32_t i)
 {
 	const frame_id *frames;
@@ -75,8 +77,6 @@ static void fetch_ahead(const struct sorted *s, uint32_t i)
 	__builtin_prefetch(frames);
 	__builtin_prefetch(frames + LINE_FRAMES - 1);
 }
-
-/* ---- sorting ---- */
 
 static void set_keys(struct sorted *s, const struct range *r)
 {
@@ -98,7 +98,7 @@ static int by_key(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
-/* Equal traces: by the names of the ops. */
+/* Orders equal traces by the names of their ops. */
 static int by_rank(const void *a, const void *b, void *arg)
 {
 	const uint32_t *rank = arg;
@@ -123,13 +123,13 @@ static bool push_range(struct sorted *s, struct range r)
 	return vec_push(s->l->a->mem, s->ranges, s->range_count, s->range_cap, r);
 }
 
-/* How many labels of two different keys are equal, from the first on. */
+/* Returns how many leading labels of two different keys are equal. */
 static uint32_t equal_labels(const struct sorted *s, uint64_t a, uint64_t b)
 {
 	return s->labels - 1 - (63u - (uint32_t)__builtin_clzll(a ^ b)) / s->bits;
 }
 
-/* Traces with equal keys: they go on, or have ended and are the same. */
+/* Handles traces with equal keys: they continue, or have ended and are the same. */
 static bool push_range_of_one_key(struct sorted *s, struct range r)
 {
 	if (r.end - r.begin == 1)
@@ -142,7 +142,7 @@ static bool push_range_of_one_key(struct sorted *s, struct range r)
 	return true;
 }
 
-/* After sorting, the common prefix of neighbours is known where their keys differ. */
+/* Handles sorted traces: neighbours with different keys have a known common prefix. */
 static bool push_equal(struct sorted *s, const struct range *r)
 {
 	uint32_t begin = r->begin, depth = r->depth + s->labels;
@@ -177,18 +177,16 @@ static bool sort(struct sorted *s)
 	return ok;
 }
 
-/* ---- lines ---- */
-
-/* Traces that end at the same line, and how many frames they share with the traces before and after them. */
+/* Traces that end at the same line, with the number of frames shared with the traces before and after. */
 struct group {
 	uint32_t begin, end, len, before, behind;
-	/* of the one whose op comes first by name, for which the line is made: */
-	uint32_t rank;	/* its place by name */
-	uint32_t first; /* the first of its frames in the list of kept frames */
+	/* Properties of the trace whose op comes first by name; the line is made for it. */
+	uint32_t rank;	/* place of that op by name */
+	uint32_t first; /* first of the trace's frames in the list of kept frames */
 	bool gradient;
 };
 
-/* The line of the current group at a depth. Its depth waits in op_count. */
+/* Adds the line of the current group at a depth. Its depth is kept in op_count for now. */
 static uint32_t add_line(struct sorted *s, const struct group *g, uint32_t depth)
 {
 	frame_id frame = s->kept->frames[g->first + depth];
@@ -210,7 +208,7 @@ static bool room_for(struct sorted *s, uint32_t len)
 	return code_lines_reserve(s->l, len);
 }
 
-/* The trace of a group whose op comes first by name. */
+/* Returns the trace of a group whose op comes first by name. */
 static const struct place *first_of(const struct sorted *s, const struct group *g)
 {
 	const struct place *first = place_of(s, &s->list[g->begin]);
@@ -236,7 +234,7 @@ static void keep_trace(struct sorted *s, struct group *g)
 	s->kept->count += g->len;
 }
 
-/* Own values of a line are in the row of its first op. */
+/* Lists the ops of a group. Own values of a line are in the row of its first op. */
 static void list_group(struct sorted *s, const struct group *g, uint32_t line)
 {
 	for (uint32_t i = g->begin; i < g->end; i++) {
@@ -286,7 +284,7 @@ static bool add_groups(struct sorted *s)
 	return ok;
 }
 
-/* Ranks are passed on to callers, and lines get the frames of their first ops. */
+/* Passes ranks on to callers; lines get the frames of their first ops. */
 static void finish(struct sorted *s)
 {
 	struct code_lines *l = s->l;
@@ -303,12 +301,10 @@ static void finish(struct sorted *s)
 		node->op_count = 0;
 		if (node->parent && rank < up->op_first) {
 			up->op_first = rank;
-			up->frame.v = 0; /* another's */
+			up->frame.v = 0; /* the frame belongs to another op */
 		}
 	}
 }
-
-/* ---- the whole ---- */
 
 /* Counts the frames of all traces. */
 static uint64_t count_traced(const struct code_lines *l, uint32_t *count)
@@ -327,7 +323,7 @@ static uint64_t count_traced(const struct code_lines *l, uint32_t *count)
 	return frames;
 }
 
-/* `from`: whose calls the op is shown under, its own or its forward op's. */
+/* Lists one op. `from` is the op under whose calls it is shown: itself or its forward op. */
 static void list_one(struct sorted *s, uint32_t op, uint32_t from)
 {
 	uint32_t i = s->count++;

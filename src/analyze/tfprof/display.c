@@ -12,20 +12,21 @@
 struct shown {
 	struct hierarchy *h;
 	struct account *a;
-	uint32_t count; /* shown nodes, the root among them */
-	uint32_t *tops; /* where the walk starts; NULL = at the top level */
+	uint32_t count; /* number of shown nodes, including the root */
+	uint32_t *tops; /* nodes at which the walk starts; NULL = the top level */
 	uint32_t top_count;
-	bool lifted; /* some node is shown below another than its parent */
+	bool lifted; /* some node is shown below a node that is not its parent */
 
-	/* with lifted nodes only: in walking order, 0 is the root */
-	uint32_t *node;		/* in the hierarchy */
+	/* Arrays for lifted nodes only, in walking order; 0 is the root. */
+	uint32_t *node;		/* number of the node in the hierarchy */
 	uint32_t *parent;	/* place of the shown parent in this list */
 	uint32_t *first, *list; /* children of i: list[first[i]] … list[first[i + 1]] */
-	uint32_t *above;	/* per depth of the walk: the shown node at or above */
+	/* for each depth of the walk: the nearest shown node at or above it */
+	uint32_t *above;
 	size_t above_cap;
 
-	uint32_t rows, most;   /* in the tree, chains counted, and how many there may be */
-	struct sort_key *keys; /* the children that are being sorted */
+	uint32_t rows, most;   /* number of rows in the tree, chains included, and its limit */
+	struct sort_key *keys; /* children that are being sorted */
 	size_t key_count, key_cap;
 };
 
@@ -45,8 +46,6 @@ bool display_named(struct account *a, struct str name)
 	return regex_match(&a->show, name) && !regex_match(&a->hide, name);
 }
 
-/* ---- sorting ---- */
-
 static int by_key(const void *a, const void *b)
 {
 	const struct sort_key *x = a, *y = b;
@@ -57,7 +56,7 @@ static int by_key(const void *a, const void *b)
 	return order ? order : (x->position > y->position) - (x->position < y->position);
 }
 
-/* Values sort downwards, names upwards; a key has one or the other. */
+/* Sorts values in descending and names in ascending order; a key has one of both. */
 void display_sort(const struct account *a, struct sort_key *keys, size_t count)
 {
 	bool sorted = true;
@@ -65,7 +64,7 @@ void display_sort(const struct account *a, struct sort_key *keys, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		keys[i].position = (uint32_t)i;
 		if (a->has_root_name && str_eq(keys[i].name, ROOT_NAME))
-			keys[i].value = INT64_MAX; /* before everything else */
+			keys[i].value = INT64_MAX; /* sorts before everything else */
 		if (a->order != ORDER_NAME)
 			keys[i].name = STR("");
 		sorted = sorted && (!i || by_key(&keys[i - 1], &keys[i]) < 0);
@@ -88,7 +87,7 @@ static int64_t sort_value(const struct hierarchy *h, uint32_t node)
 	}
 }
 
-/* Fills in and sorts the keys of the children that were gathered. */
+/* Fills in and sorts the keys of the gathered children. */
 static void sort_children(struct shown *s)
 {
 	struct hierarchy *h = s->h;
@@ -107,8 +106,6 @@ static void sort_children(struct shown *s)
 	display_sort(s->a, s->keys, s->key_count);
 }
 
-/* ---- walking ---- */
-
 static uint32_t kept_from(const struct hierarchy *h, uint32_t node)
 {
 	while (node && !(h->flags[node] & NODE_KEPT))
@@ -126,7 +123,7 @@ static uint32_t next_kept(const struct hierarchy *h, uint32_t node)
 	return kept_from(h, hierarchy_link(h, node)->next);
 }
 
-/* The next node in pre-order after the subtree of `node`; 0 at the end. */
+/* Returns the next node in pre-order after the subtree of `node`; 0 at the end. */
 static uint32_t after_subtree(const struct hierarchy *h, uint32_t node)
 {
 	for (; node; node = hierarchy_link(h, node)->parent) {
@@ -138,7 +135,7 @@ static uint32_t after_subtree(const struct hierarchy *h, uint32_t node)
 	return 0;
 }
 
-/* With start_name_regexes the walk starts at the first match on each branch. */
+/* Finds the start nodes: with start_name_regexes, the first match on each branch. */
 static ow_status find_tops(struct shown *s)
 {
 	struct hierarchy *h = s->h;
@@ -169,7 +166,7 @@ static bool visible(struct shown *s, uint32_t node)
 	return (a->show.everything && !a->hide.regex) || display_named(a, h->name(h->view, node));
 }
 
-/* Decides whether a node is shown and whether to look below it. */
+/* Decides whether a node is shown and whether the nodes below it are examined. */
 static void decide(struct shown *s, uint32_t node, uint32_t depth)
 {
 	struct hierarchy *h = s->h;
@@ -187,8 +184,8 @@ static void decide(struct shown *s, uint32_t node, uint32_t depth)
 		h->flags[node] |= NODE_OPEN;
 }
 
-/* Parents come before their children, so nodes can be decided on in their order in memory. The root
- * has depth 1. */
+/* Decides on all nodes in their order in memory, because parents come before their children. The
+ * root has depth 1. */
 static ow_status decide_all(struct shown *s)
 {
 	struct hierarchy *h = s->h;
@@ -214,7 +211,7 @@ static ow_status decide_all(struct shown *s)
 	return OW_OK;
 }
 
-/* Lists a node if it is shown. */
+/* Adds a node to the list if it is shown. */
 static bool list_node(struct shown *s, uint32_t node, uint32_t depth)
 {
 	if (!vec_reserve(s->a->mem, s->above, s->above_cap, (size_t)depth + 1))
@@ -228,7 +225,7 @@ static bool list_node(struct shown *s, uint32_t node, uint32_t depth)
 	return true;
 }
 
-/* Walks through one top-level node and what is open below it. */
+/* Walks through one top-level node and the open nodes below it. */
 static bool list_subtree(struct shown *s, uint32_t node)
 {
 	struct hierarchy *h = s->h;
@@ -254,8 +251,6 @@ static bool list_subtree(struct shown *s, uint32_t node)
 		node = next;
 	}
 }
-
-/* ---- lifted nodes ---- */
 
 static ow_status list_shown(struct shown *s)
 {
@@ -300,8 +295,6 @@ static ow_status list_children(struct shown *s)
 	return OW_OK;
 }
 
-/* ---- account_displayed_op_only ---- */
-
 static void total_own(struct shown *s, uint32_t node)
 {
 	struct hierarchy *h = s->h;
@@ -314,7 +307,7 @@ static void total_own(struct shown *s, uint32_t node)
 		memset(hierarchy_totals(h, node), 0, width * sizeof(*h->totals));
 }
 
-/* Totals of what is shown. The root counts as a definition in the graph. */
+/* Computes totals of the shown nodes. The root counts as a definition in the graph. */
 static void total_shown(struct shown *s)
 {
 	struct hierarchy *h = s->h;
@@ -337,8 +330,6 @@ static void total_shown(struct shown *s)
 		h->totals[s->a->places[METRIC_DEFINITION_COUNT]]++;
 }
 
-/* ---- the tree ---- */
-
 static bool add_key(struct shown *s, uint32_t row)
 {
 	if (!vec_reserve(s->a->mem, s->keys, s->key_cap, s->key_count + 1))
@@ -347,7 +338,8 @@ static bool add_key(struct shown *s, uint32_t row)
 	return true;
 }
 
-/* The shown children of a node: numbers in the list when nodes are lifted, in the hierarchy if not. */
+/* Gathers the shown children of a node: list numbers if nodes are lifted, hierarchy numbers if
+ * not. */
 static bool gather_children(struct shown *s, uint32_t id)
 {
 	struct hierarchy *h = s->h;
@@ -365,7 +357,7 @@ static bool gather_children(struct shown *s, uint32_t id)
 	return ok;
 }
 
-/* How much of a folded chain is shown below a node of this depth. */
+/* Returns how many lines of a folded chain are shown below a node of this depth. */
 static uint8_t shown_chain(const struct shown *s, uint32_t id, uint32_t depth)
 {
 	int64_t deeper = (int64_t)s->a->options->max_depth - depth - 1;
@@ -376,7 +368,7 @@ static uint8_t shown_chain(const struct shown *s, uint32_t id, uint32_t depth)
 	return (uint8_t)MIN(chain, s->most - s->rows);
 }
 
-/* Puts a node into the tree; total_row is its number in the hierarchy until it is filled in. */
+/* Puts a node into the tree; until it is filled in, total_row is its number in the hierarchy. */
 static void place_node(struct shown *s, uint32_t id, uint32_t parent)
 {
 	struct tree *tree = s->a->tree;
@@ -395,7 +387,7 @@ static void place_node(struct shown *s, uint32_t id, uint32_t parent)
 	s->rows += to->chain;
 }
 
-/* Kernels go by their short names, unless all of them is wanted. */
+/* Returns whether a kernel is shown by its short name, which is the default. */
 static bool is_shortened(const struct account *a, op_id op)
 {
 	return !a->options->full_names && a->m->op.flags[op.v] & OP_SHORT_TYPE;
@@ -424,10 +416,10 @@ static void fill_nodes(struct shown *s)
 	tree->nodes[0].total_row = h->total_row ? h->total_row[0] : 0;
 }
 
-/* A node still to be put into the tree. */
+/* A node that must still be put into the tree. */
 struct waiting {
 	uint32_t id;
-	uint32_t parent; /* place in the tree */
+	uint32_t parent; /* place of the parent in the tree */
 };
 
 struct stack {
@@ -435,7 +427,7 @@ struct stack {
 	size_t count, cap;
 };
 
-/* Children go onto the stack last to first. */
+/* Pushes the children onto the stack, last to first. */
 static bool push_children(struct shown *s, struct stack *stack, uint32_t place)
 {
 	if (!vec_reserve(s->a->mem, stack->items, stack->cap, stack->count + s->key_count))
@@ -445,7 +437,7 @@ static bool push_children(struct shown *s, struct stack *stack, uint32_t place)
 	return true;
 }
 
-/* The only shown child of a node that is not in a list; 0 when there are none or several. */
+/* Returns the only shown child of a node; 0 if there are none or several. */
 static uint32_t only_child(const struct hierarchy *h, uint32_t node)
 {
 	uint32_t found = 0;
@@ -460,7 +452,7 @@ static uint32_t only_child(const struct hierarchy *h, uint32_t node)
 	return found;
 }
 
-/* Puts a node into the tree, and what follows as long as there is just one child. */
+/* Puts a node into the tree, and its descendants as long as there is just one child. */
 static void place_chain(struct shown *s, struct waiting *at)
 {
 	struct tree *tree = s->a->tree;
@@ -475,8 +467,8 @@ static void place_chain(struct shown *s, struct waiting *at)
 	}
 }
 
-/* Pre-order with an explicit stack. Children are sorted when their parent is reached, so that a limit
- * saves the rest. */
+/* Emits nodes in pre-order with an explicit stack. Children are sorted when their parent is
+ * reached, so a limit saves the rest. */
 static ow_status emit(struct shown *s)
 {
 	struct tree *tree = s->a->tree;
@@ -502,7 +494,7 @@ static ow_status emit(struct shown *s)
 	return ok ? OW_OK : error_no_memory(s->a->err);
 }
 
-/* The same for nodes that are in order already. */
+/* Emits nodes that are in order already. */
 static ow_status emit_in_order(struct shown *s)
 {
 	struct hierarchy *h = s->h;

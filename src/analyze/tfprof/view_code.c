@@ -6,7 +6,7 @@
 #include "analyze/tfprof/account.h"
 #include "analyze/samples/samples.h"
 
-#define AHEAD 16 /* ops for which memory is fetched beforehand */
+#define AHEAD 16 /* number of ops ahead for which memory is prefetched */
 
 static struct str line_name(const void *view, uint32_t line)
 {
@@ -22,7 +22,8 @@ static uint32_t line_rank(const void *view, uint32_t line)
 	return l->label_rank[l->nodes[line].label];
 }
 
-/* A line's own values are in the row of its first op. What a chain has counts for its first line. */
+/* Returns the row of a line's own values, which is that of its first op. Values of a chain count
+ * for its first line. */
 static uint32_t line_own_row(const void *view, uint32_t line)
 {
 	return tree_code_row(&((const struct code_lines *)view)->nodes[line]);
@@ -47,14 +48,15 @@ static void line_fill(const void *view, uint32_t line, struct tree_node *to)
 		to->own_row = 0;
 }
 
-/* Lines of ops lie all over the memory: those of ops that come some places behind. */
+/* Prefetches the lines of ops that come some places later, because lines are scattered in
+ * memory. */
 static void fetch_line(const struct code_lines *l, uint32_t op)
 {
 	if (op < l->m->op.count)
 		__builtin_prefetch(&l->nodes[l->line_of[op]].op_first);
 }
 
-/* Counts the accounted ops of each line, and forgets the others; returns their number. */
+/* Counts the accounted ops of each line and forgets the other ops; returns their number. */
 static uint32_t count_ops(struct code_lines *l)
 {
 	uint32_t count = 0;
@@ -80,7 +82,7 @@ static uint32_t count_ops(struct code_lines *l)
 	return count;
 }
 
-/* Parts of what ops took that are called from several places. */
+/* Adds up the parts of ops that are called from several places. */
 static void add_up_runs(struct code_lines *l)
 {
 	struct account *a = l->a;
@@ -88,7 +90,7 @@ static void add_up_runs(struct code_lines *l)
 	struct metric_plan plan = a->plan;
 	uint32_t op = 0;
 
-	/* times are shared out by where they were spent, also when only their sum is wanted */
+	/* times are divided by place, also if only their sum is wanted */
 	plan.mask |= METRIC_BIT(METRIC_CPU_MICROS) | METRIC_BIT(METRIC_ACCELERATOR_MICROS) |
 		     METRIC_BIT(METRIC_RUN_COUNT);
 	plan.times = true;
@@ -118,7 +120,7 @@ static int64_t *own_row_of(const struct code_lines *l, uint32_t op)
 	return l->a->tree->own_rows + (size_t)row * l->a->width;
 }
 
-/* Own values of lines with ops; they are few among all lines. */
+/* Adds up own values of lines with ops, which are few among all lines. */
 static ow_status add_up(struct code_lines *l, uint32_t ops)
 {
 	struct account *a = l->a;
@@ -153,7 +155,7 @@ static void list_runs(struct code_lines *l, op_id op)
 	}
 }
 
-/* Lines of traces come in the order of their ops. */
+/* Lists ops in the order of their lines, which traces already have. */
 static void list_sorted(struct code_lines *l)
 {
 	uint32_t at = 0;
@@ -170,7 +172,7 @@ static void list_sorted(struct code_lines *l)
 	l->a->tree->code_ops = l->sorted_ops;
 }
 
-/* Lists the accounted ops of each line, by name. */
+/* Lists the accounted ops of each line, sorted by name. */
 static ow_status list_ops(struct code_lines *l, uint32_t ops)
 {
 	struct tree *tree = l->a->tree;
@@ -242,7 +244,7 @@ static ow_status account_and_display(struct code_lines *l)
 		rows += l->nodes[i].op_count ? 1 : 0;
 		rows += l->children[i] > 1 ? 1 : 0;
 	}
-	/* the lines of stacks are not needed any more; their memory is */
+	/* the lines of stacks are no longer needed, so their memory is reused */
 	total_row = l->count <= l->m->stack.count ? l->of_stack
 						  : arena_push_aligned(&a->scratch, size, 4);
 	if (!total_row)
@@ -252,7 +254,7 @@ static ow_status account_and_display(struct code_lines *l)
 	return display_hierarchy(&h);
 }
 
-/* Chains are folded when no option asks for the name or the values of a single line. */
+/* Returns whether chains can be folded: no option needs the name or the values of a single line. */
 static bool can_fold(const struct account *a)
 {
 	return a->types.everything && a->start.everything && a->show.everything && !a->trim.regex &&

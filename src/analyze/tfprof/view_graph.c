@@ -14,22 +14,22 @@
 
 struct graph {
 	struct account *a;
-	uint32_t *op_of; /* node → op */
+	uint32_t *op_of; /* op of each node */
 	uint32_t count;
-	uint32_t *last; /* node → last child so far */
+	uint32_t *last; /* last child so far of each node */
 	struct node_link *links;
 	uint8_t *visited;
-	struct op_edges edges; /* the inputs of each op in order of index */
-	bool linked;	       /* edges are made of links */
+	struct op_edges edges; /* inputs of each op, ordered by index */
+	bool linked;	       /* the edges are made from links */
 	struct input_order order;
-	uint32_t *rank; /* op → place by name */
+	uint32_t *rank; /* for each op: its place by name */
 };
 
 /* An op whose inputs are being visited. */
 struct step {
 	uint32_t op;
-	uint32_t node; /* where its accounted descendants go */
-	uint32_t next; /* position among its inputs */
+	uint32_t node; /* node below which accounted descendants are put */
+	uint32_t next; /* position among the op's inputs */
 };
 
 struct steps {
@@ -75,7 +75,7 @@ static bool in_order(const struct model *m, uint32_t op)
 	return true;
 }
 
-/* Rows of op_input may come in any order; children come in order of index. */
+/* Sorts the inputs of each op by index, because rows of op_input may come in any order. */
 static ow_status sort_inputs(struct graph *g)
 {
 	const struct model *m = g->a->m;
@@ -109,7 +109,7 @@ static bool push(struct graph *g, struct steps *s, struct step step)
 	return vec_push(g->a->mem, s->items, s->count, s->cap, step);
 }
 
-/* Enters an op: it becomes a node below `parent` if it is accounted. */
+/* Enters an op: if it is accounted, it becomes a node below `parent`. */
 static bool enter(struct graph *g, struct steps *s, uint32_t op, uint32_t parent)
 {
 	uint32_t node = parent;
@@ -127,7 +127,7 @@ static bool enter(struct graph *g, struct steps *s, uint32_t op, uint32_t parent
 	return push(g, s, (struct step){ .op = op, .node = node });
 }
 
-/* Depth first from an op that no other op reads. */
+/* Walks depth first from an op that no other op reads. */
 static bool walk_inputs(struct graph *g, struct steps *s, uint32_t top)
 {
 	const struct op_edges *e = &g->edges;

@@ -9,10 +9,10 @@
 
 #include "table/tree/tree_text.h"
 
-/* One type. */
+/* All ops of one type. */
 struct group {
 	str_id type;
-	uint32_t op_first, op_count; /* accounted ops, in tree.ops */
+	uint32_t op_first, op_count; /* range of the accounted ops in tree.ops */
 	bool shown;
 };
 
@@ -20,9 +20,9 @@ struct groups {
 	struct account *a;
 	struct group *items;
 	size_t count, cap;
-	int64_t *own, *totals; /* [group][place] */
-	size_t own_cap;	       /* in values */
-	uint32_t *group_of;    /* string → group + 1 */
+	int64_t *own, *totals; /* values: [group][place] */
+	size_t own_cap;	       /* capacity of `own` in values */
+	uint32_t *group_of;    /* for each string: its group + 1 */
 	uint32_t *order;       /* accounted groups, sorted */
 	uint32_t order_count;
 };
@@ -41,7 +41,8 @@ static bool add_group(struct groups *g, str_id type)
 	return true;
 }
 
-/* A kernel's type is its name, shortened; who wants all of it gets the name. */
+/* Returns the type that is shown: for a kernel its shortened name, or with full_names the whole
+ * name. */
 static str_id shown_type(const struct account *a, uint32_t op)
 {
 	bool full = a->options->full_names && a->m->op.flags[op] & OP_SHORT_TYPE;
@@ -49,7 +50,7 @@ static str_id shown_type(const struct account *a, uint32_t op)
 	return full ? a->m->op.name[op] : a->m->op.type[op];
 }
 
-/* Adds up the accounted ops of each type. Types without any are left out: they would be dropped. */
+/* Adds up the accounted ops of each type. Types without accounted ops are left out. */
 static ow_status add_up(struct groups *g)
 {
 	struct account *a = g->a;
@@ -76,7 +77,7 @@ static ow_status add_up(struct groups *g)
 	return OW_OK;
 }
 
-/* Lists the ops of each type, in tree.ops. */
+/* Lists the ops of each type in tree.ops. */
 static ow_status list_ops(struct groups *g)
 {
 	struct account *a = g->a;
@@ -118,7 +119,7 @@ static int64_t sort_value(const struct groups *g, uint32_t group)
 	return 0;
 }
 
-/* By name first: that is the order which ties keep. */
+/* Sorts groups by name first, because ties keep this order. */
 static ow_status sort_groups(struct groups *g)
 {
 	struct account names = { .order = ORDER_NAME };
@@ -142,8 +143,8 @@ static ow_status sort_groups(struct groups *g)
 	return OW_OK;
 }
 
-/* total(i) = own(i) + total(i + 1), over all groups or over those that are shown; returns the first,
- * which is the root's. */
+/* Computes total(i) = own(i) + total(i + 1) over all or over the shown groups; returns the first
+ * total, which is the root's. */
 static const int64_t *cumulate(struct groups *g, bool shown_only)
 {
 	uint32_t width = g->a->width;
@@ -184,7 +185,7 @@ static bool visible(struct groups *g, uint32_t group)
 	       display_named(a, group_name(g, group));
 }
 
-/* Marks what is shown; returns how many. */
+/* Marks the shown groups; returns their number. */
 static uint32_t choose(struct groups *g, uint32_t start)
 {
 	struct account *a = g->a;
@@ -201,8 +202,6 @@ static uint32_t choose(struct groups *g, uint32_t start)
 	}
 	return count;
 }
-
-/* ---- input signatures ---- */
 
 struct signatures {
 	struct account *a;
@@ -238,7 +237,7 @@ static int by_runs_and_text(const void *a, const void *b)
 	return order ? order : str_cmp(x->text, y->text);
 }
 
-/* The distinct input shapes of a row's ops, most often run first. */
+/* Lists the distinct input shapes of a row's ops, the most frequently run first. */
 static bool sign_group(struct signatures *s, struct tree_group *node)
 {
 	struct account *a = s->a;
@@ -289,9 +288,7 @@ static ow_status sign(struct account *a)
 	return tree->signatures ? OW_OK : error_no_memory(a->err);
 }
 
-/* ---- the whole ---- */
-
-/* Copies rows into those of a tree node; own may be NULL. */
+/* Copies values into the rows of a tree node; own may be NULL. */
 static void store(struct account *a, uint32_t node, const int64_t *own, const int64_t *total)
 {
 	for (uint32_t i = 0; i < a->width; i++)
@@ -353,7 +350,7 @@ static ow_status run_op_view(struct model *m, const struct view_options *options
 	struct groups g = { .a = &a };
 	ow_status status;
 
-	if (samples_only(m)) /* functions are what ran */
+	if (samples_only(m)) /* a profile of samples has functions in place of ops */
 		return view_functions.run(m, options, out, err);
 	status = account_begin(&a, m, options, TREE_OP, out, err);
 	if (status == OW_OK)

@@ -7,11 +7,11 @@
 
 #include "base/vec.h"
 
-/* The name of a pseudo scope is the beginning of the name of an op in it. */
+/* A scope. A pseudo scope has no op; its name is the beginning of the name of an op in it. */
 struct scope_node {
 	struct node_link link;
-	uint32_t last, previous; /* last child, sibling before */
-	uint32_t op;		 /* 0 for a pseudo scope */
+	uint32_t last, previous; /* last child, and previous sibling */
+	uint32_t op;		 /* op of the scope; 0 for a pseudo scope */
 	struct str name;
 };
 
@@ -19,10 +19,10 @@ struct scopes {
 	struct account *a;
 	struct scope_node *nodes;
 	size_t count, cap;
-	uint32_t *path; /* from the root to the last op added */
+	uint32_t *path; /* nodes from the root to the last op added */
 	size_t depth, path_cap;
-	struct str name; /* of that op */
-	bool traced;	 /* names of a trace: a leading / is part of the first scope */
+	struct str name; /* name of the last op added */
+	bool traced;	 /* the names come from a trace: a leading / is part of the first scope */
 };
 
 static struct str node_name(const void *view, uint32_t node)
@@ -38,7 +38,8 @@ static bool is_traced(const struct model *m)
 	return false;
 }
 
-/* Rows are those of the ops; one more is for pseudo scopes, which have a definition only. */
+/* Returns the row of a node's own values: that of its op; pseudo scopes share one row with a
+ * definition only. */
 static uint32_t node_own_row(const void *view, uint32_t node)
 {
 	const struct scopes *s = view;
@@ -51,8 +52,6 @@ static void node_fill(const void *view, uint32_t node, struct tree_node *to)
 {
 	to->op.v = ((const struct scopes *)view)->nodes[node].op;
 }
-
-/* ---- building ---- */
 
 static uint32_t add_node(struct scopes *s, uint32_t parent, uint32_t after, uint32_t op,
 			 struct str name)
@@ -103,7 +102,7 @@ static size_t common_prefix(struct str a, struct str b)
 	return i;
 }
 
-/* Goes up to the deepest scope that also holds `name`. */
+/* Moves up to the deepest scope that also contains `name`. */
 static void leave_scopes(struct scopes *s, struct str name)
 {
 	size_t common = common_prefix(s->name, name);
@@ -146,7 +145,7 @@ static bool add_op(struct scopes *s, uint32_t op)
 	}
 }
 
-/* Names lie all over the memory: what comes soon is fetched in three steps. */
+/* Prefetches names that come soon, in three steps, because names are scattered in memory. */
 static void fetch_ahead(const struct model *m, const op_id *ops, uint32_t at, uint32_t count)
 {
 	if (at + 24 < count)

@@ -13,9 +13,10 @@
 #include "base/human.h"
 #include "model/metrics.h"
 
-#define JOBS_SHOWN 3	/* in one verdict */
-#define LITTLE 50.0	/* percent of a recorded run: what is not recorded may be the larger part */
-#define NAME_COLUMNS 60 /* of a name in the sentence */
+#define JOBS_SHOWN 3 /* largest number of jobs in one verdict */
+/* coverage of a recorded run, in percent, below which the unrecorded part may be larger */
+#define LITTLE 50.0
+#define NAME_COLUMNS 60 /* largest width of a name in the sentence */
 
 static void add_name(struct buf *text, struct str name)
 {
@@ -25,16 +26,16 @@ static void add_name(struct buf *text, struct str name)
 	buf_puts(text, shown.len < name.len ? "…" : "");
 }
 
-#define NOTICED 0.10 /* part of a step that the others wait for the slow one */
+#define NOTICED 0.10 /* smallest part of a step that other ranks wait for a slow rank */
 
 /* Sums of one rank over its devices. */
 struct rank_sums {
 	int32_t rank;
-	double step_ns, own_ns; /* of a step; own: without communication */
+	double step_ns, own_ns; /* duration of a step; own_ns: without communication */
 	const struct phase_group *group;
 };
 
-/* Groups [first, end) belong to one job, and come by rank. */
+/* Adds up the groups [first, end), which belong to one job and are sorted by rank. */
 static uint32_t add_up_ranks(const struct phase_groups *groups, uint32_t first, uint32_t end,
 			     struct rank_sums *ranks)
 {
@@ -50,7 +51,7 @@ static uint32_t add_up_ranks(const struct phase_groups *groups, uint32_t first, 
 		own = step - (double)g->sums.share[CLASS_COMMUNICATION] / g->steps;
 		if (!count || ranks[count - 1].rank != g->rank)
 			ranks[count++] = (struct rank_sums){ .rank = g->rank };
-		if (own >= ranks[count - 1].own_ns) { /* the slowest device counts */
+		if (own >= ranks[count - 1].own_ns) { /* of several devices the slowest counts */
 			ranks[count - 1].own_ns = own;
 			ranks[count - 1].step_ns = step;
 			ranks[count - 1].group = g;
@@ -66,7 +67,7 @@ static int by_own(const void *a, const void *b)
 	return (x->own_ns > y->own_ns) - (x->own_ns < y->own_ns);
 }
 
-/* The class of which the slow rank has more than the middle one. */
+/* Returns the class of which the slow rank has more than the middle rank. */
 static enum phase_class what_is_more(const struct rank_sums *slow, const struct rank_sums *middle)
 {
 	enum phase_class most = CLASS_COUNT;
@@ -84,7 +85,7 @@ static enum phase_class what_is_more(const struct rank_sums *slow, const struct 
 	return most;
 }
 
-/* Of one job. */
+/* Compares the ranks of one job. */
 static void compare_ranks(const struct model *m, const struct phase_groups *groups,
 			  struct rank_sums *ranks, uint32_t count, struct buf *text)
 {
@@ -110,7 +111,7 @@ static void compare_ranks(const struct model *m, const struct phase_groups *grou
 	slow = &ranks[count - 1];
 	middle = &ranks[(count - 1) / 2];
 	more = what_is_more(slow, middle);
-	/* Without communication they do not wait for each other. */
+	/* without communication, ranks do not wait for each other */
 	if (slow->own_ns - middle->own_ns < NOTICED * slow->step_ns || more == CLASS_COUNT ||
 	    middle->step_ns - middle->own_ns < (slow->own_ns - middle->own_ns) / 2)
 		return;
@@ -125,7 +126,7 @@ static void compare_ranks(const struct model *m, const struct phase_groups *grou
 		   (double)middle->group->sums.share[more] / middle->group->steps / 1e6);
 }
 
-/* One more sentence, when one rank makes the others wait: " Rank 3 is the slow one: …". */
+/* Adds a sentence if one rank makes the others wait: " Rank 3 is the slow one: …". */
 static ow_status verdict_ranks(const struct model *m, const struct phase_groups *groups,
 			       struct arena *scratch, struct buf *text, struct ow_error *err)
 {
@@ -142,12 +143,10 @@ static ow_status verdict_ranks(const struct model *m, const struct phase_groups 
 	return OW_OK;
 }
 
-#define COMPUTE_FIRST 50.0 /* what is known and larger comes before what was not recorded */
+#define COMPUTE_FIRST 50.0 /* known and larger parts are named before unrecorded time */
 #define COMPUTE_BOUND 66.0
 #define ALMOST_ALL 95.0
 #define FEW_STEPS 3
-
-/* ---- what takes the time of a class ---- */
 
 /* The costliest type of op, and its costliest op. */
 struct top {
@@ -160,10 +159,10 @@ struct search {
 	const struct event_filter *filter;
 	struct arena *scratch;
 	struct ow_error *err;
-	const char *metric; /* of samples */
+	const char *metric; /* metric of samples, or NULL */
 	const struct phases *p;
-	int64_t *op_ns; /* per op */
-	int64_t sum_ns; /* of all, outliers included */
+	int64_t *op_ns; /* time of each op */
+	int64_t sum_ns; /* time of all ops, outliers included */
 	bool wrappers;	/* ops that only contain other ops count, too */
 };
 
@@ -199,7 +198,7 @@ static bool is_stage(const struct model *m, uint32_t op)
 	       str_starts(model_str(m, m->op.type[op]), STR("Iterator::"));
 }
 
-/* Own time where events nest. */
+/* Returns the own time of an event if events nest, else its duration. */
 static int64_t own_ns(const struct search *s, uint32_t event)
 {
 	const struct model *m = s->m;
@@ -211,7 +210,8 @@ static int64_t own_ns(const struct search *s, uint32_t event)
 	return m->event.self_ns ? MIN(len, MAX(m->event.self_ns[event], 0)) : len;
 }
 
-/* Whether some events belong to steps. Then events without a step are outside of all steps. */
+/* Returns whether some events belong to steps. In that case events without a step are outside of
+ * all steps. */
 static bool has_steps(const struct model *m)
 {
 	for (uint32_t i = 1; i < m->event.count; i++)
@@ -233,7 +233,7 @@ static uint32_t count_steps(const struct model *m, const int64_t *row_ns, uint8_
 	return steps;
 }
 
-/* Makes s->op_ns from the times of ops in steps, without outliers; where nothing is left, everything counts. */
+/* Computes s->op_ns from the times of ops in steps without outliers; if nothing remains, all times count. */
 static ow_status add_up_steps(struct search *s, const int64_t *row_ns)
 {
 	const struct model *m = s->m;
@@ -299,9 +299,7 @@ static ow_status add_events(struct search *s, enum event_phase phase, enum track
 	return once ? OW_OK : add_up_steps(s, row_ns);
 }
 
-/* ---- words ---- */
-
-/* A gradient is named by the op that it belongs to. */
+/* Adds the name of an op; a gradient is named after its forward op. */
 static void add_op(struct buf *text, struct str name)
 {
 	struct str forward;
@@ -318,7 +316,8 @@ static double percent(int64_t part, int64_t whole)
 	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* "82 %". A small share is "under 1 %", not 0 %, and what is not all of it is not 100 %. */
+/* Adds a share such as "82 %". A small share is "under 1 %", not 0 %, and only the whole is 100
+ * %. */
 static void add_percent(struct buf *text, double share)
 {
 	if (share > 0 && share < 0.5)
@@ -329,7 +328,7 @@ static void add_percent(struct buf *text, double share)
 		buf_printf(text, "%.0f %%", share);
 }
 
-/* "; the costliest kernel is X (37 % of compute)" */
+/* Adds "; the costliest kernel is X (37 % of compute)". */
 static void add_top(struct search *s, struct buf *text, const struct top *top, const char *what,
 		    const char *of)
 {
@@ -352,7 +351,7 @@ static void add_top(struct search *s, struct buf *text, const struct top *top, c
 	}
 }
 
-/* The last part of Iterator::Model::ParallelMap. */
+/* Returns the last part of a name such as Iterator::Model::ParallelMap. */
 static struct str stage_name(struct str name)
 {
 	size_t colon = str_rfind_char(name, ':');
@@ -377,7 +376,7 @@ static ow_status add_stage(struct search *s, struct buf *text)
 	return OW_OK;
 }
 
-/* If launching itself takes the time, the number of launches matters; else the slowest call. */
+/* Adds the number of launches if launching itself takes the time; else the slowest call. */
 static ow_status add_launches(struct search *s, struct buf *text, const struct phase_group *all)
 {
 	struct top top;
@@ -401,7 +400,8 @@ static bool has_frames(const struct model *m)
 	return false;
 }
 
-/* Launches, but nothing of a device: operators on the host are not what computes. */
+/* Returns whether work is launched but no device work is in the file, so that operators on the
+ * host are not the compute. */
 static bool is_unseen(const struct phase_group *g)
 {
 	return !g->has_device && g->sums.total[CLASS_LAUNCH] > 0;
@@ -442,11 +442,12 @@ static ow_status add_detail(struct search *s, struct buf *text, enum phase_class
 	OW_TRY(add_events(s, (enum event_phase)phases[class], on_device ? WORK_DEVICE : WORK_HOST,
 			  false));
 	OW_TRY(find_top(s, &top));
-	if (!top.type_ns && class == CLASS_COMMUNICATION) { /* on the host, then */
+	/* if no such op ran on a device, the host is searched */
+	if (!top.type_ns && class == CLASS_COMMUNICATION) {
 		OW_TRY(add_events(s, PHASE_COMMUNICATION, WORK_HOST, false));
 		OW_TRY(find_top(s, &top));
 	}
-	if (!top.type_ns && class == CLASS_HOST) { /* nothing but ranges, then */
+	if (!top.type_ns && class == CLASS_HOST) { /* if there is no such op, ranges are searched */
 		s->wrappers = true;
 		OW_TRY(add_events(s, PHASE_HOST, WORK_HOST, false));
 		OW_TRY(find_top(s, &top));
@@ -462,9 +463,7 @@ static ow_status add_detail(struct search *s, struct buf *text, enum phase_class
 	return OW_OK;
 }
 
-/* ---- from phases ---- */
-
-/* The largest share above its limit; CLASS_COUNT when there is none. */
+/* Returns the class with the largest share above its limit; CLASS_COUNT if there is none. */
 static enum phase_class worst_class(const struct phase_group *g, bool high, enum phase_class but)
 {
 	enum phase_class found = CLASS_COUNT;
@@ -485,7 +484,7 @@ static double share_of(const struct phase_group *g, enum phase_class class)
 	return percent(g->sums.share[class], g->time_ns);
 }
 
-/* "; 38 % computes". Without any record of compute its share is not 0 %: it is not known. */
+/* Adds "; 38 % computes". Without any record of compute its share is unknown, not 0 %. */
 static void add_compute(const struct phase_group *g, const char *computes, struct buf *text)
 {
 	if (!g->has_device && !g->sums.total[CLASS_COMPUTE]) {
@@ -497,7 +496,7 @@ static void add_compute(const struct phase_group *g, const char *computes, struc
 	buf_printf(text, " %s", computes);
 }
 
-/* Calls of the device's runtime inside operators, where these are large parts: ", 44 % of it in calls that launch work". */
+/* Adds large shares of runtime calls inside operators: ", 44 % of it in calls that launch work". */
 static void add_calls(const struct phase_group *g, struct buf *text)
 {
 	static const struct {
@@ -522,7 +521,7 @@ static const char *class_words(enum phase_class class, const struct phase_group 
 
 	if (g->has_device || !limit->alone)
 		return limit->what;
-	if (class == CLASS_HOST && !g->sums.total[CLASS_COMPUTE]) /* around nothing */
+	if (class == CLASS_HOST && !g->sums.total[CLASS_COMPUTE]) /* no operator was recorded */
 		return limit->short_what;
 	return limit->alone;
 }
@@ -567,9 +566,8 @@ static ow_status from_phases(struct search *s, const struct phase_group *g, stru
 	return OW_OK;
 }
 
-/* ---- from ops ---- */
-
-/* A few marks beside a profile of samples are not the story. */
+/* Returns whether the samples cover more than the events: a few marks beside a profile of
+ * samples are not representative. */
 static bool samples_cover_more(const struct model *m, int64_t ops_ns)
 {
 	int64_t first = INT64_MAX, last = INT64_MIN;
@@ -587,7 +585,7 @@ bool verdict_is_live(const struct model *m)
 	return m->source.count > 1 && str_eq(model_str(m, m->source.format[1]), STR("live"));
 }
 
-/* From the first to the last thing that a recording has. */
+/* Returns the time from the first to the last record. */
 static int64_t recorded_span(const struct search *s)
 {
 	const struct model *m = s->m;
@@ -605,7 +603,8 @@ static int64_t recorded_span(const struct search *s)
 	return last > first ? last - first : 0;
 }
 
-/* "Recorded calls cover 0.01 % of the run (154us of 1.02s)": calls of all threads together, so that it is less rather than more. */
+/* Adds "Recorded calls cover 0.01 % of the run (154us of 1.02s)". Calls of all threads count as one, so
+ * the share is rather too low. */
 static bool add_coverage(const struct search *s, int64_t calls_ns, struct buf *text)
 {
 	char part[HUMAN_SIZE], all[HUMAN_SIZE];
@@ -619,7 +618,7 @@ static bool add_coverage(const struct search *s, int64_t calls_ns, struct buf *t
 		   percent(calls_ns, span));
 	if (s->m->sample.count > 1)
 		buf_printf(text, "the run (%s of %s)", part, all);
-	else /* nothing says when it began and ended */
+	else /* the begin and end of the run are unknown */
 		buf_printf(text, "the %s from the first to the last of them (%s)", all, part);
 	return true;
 }
@@ -648,7 +647,8 @@ static ow_status sum_ops(struct search *s, struct top *top)
 	return find_top(s, top);
 }
 
-/* Of a recorded program without steps: where its samples are, and how little the recorded calls say. */
+/* Judges a recorded program without steps: by its samples, and by how little the recorded calls
+ * cover. */
 static ow_status from_live_samples(struct search *s, struct buf *text)
 {
 	struct top top;
@@ -660,7 +660,7 @@ static ow_status from_live_samples(struct search *s, struct buf *text)
 	return OW_OK;
 }
 
-/* What an input without times has instead. */
+/* Returns a text about an input without times. */
 static const char *why_untimed(const struct model *m)
 {
 	bool variables_only = m->op.count > 1;
@@ -715,20 +715,18 @@ static ow_status from_ops(struct search *s, struct buf *text)
 	return OW_OK;
 }
 
-/* ---- the sentence ---- */
-
 static bool has_live_steps(const struct model *m, const struct phase_group *g)
 {
 	return g->steps >= FEW_STEPS && verdict_is_live(m);
 }
 
-/* Nothing shows where steps begin: the time between the first and the last record is not a step. */
+/* Returns whether nothing marks the steps, so that the span of the records is not a step. */
 static bool is_shapeless(const struct model *m, const struct phase_group *g)
 {
 	return verdict_is_live(m) && m->window.count <= 1 && !g->has_device;
 }
 
-/* A few classified names are not enough to judge a program when nothing else is known. */
+/* Returns whether there is enough to judge a program; a few classified names alone are not. */
 static bool has_evidence(const struct model *m, const struct phase_group *g)
 {
 	return g->time_ns > 0 &&
@@ -750,7 +748,7 @@ static ow_status judge_job(struct search *s, struct phases *p, struct buf *text)
 	return verdict_ranks(s->m, &groups, s->scratch, text, s->err);
 }
 
-/* The first input of each job that has events; how many there are. */
+/* Finds the first input with events of each job; returns the number of jobs. */
 static uint32_t find_jobs(const struct search *s, source_id *first)
 {
 	const struct model *m = s->m;
@@ -772,7 +770,7 @@ static uint32_t find_jobs(const struct search *s, source_id *first)
 	return count;
 }
 
-/* Jobs that have nothing to do with each other: a sentence each, of the first few. */
+/* Judges unrelated jobs separately: one sentence for each of the first few. */
 static ow_status judge_each(const struct search *s, const source_id *first, uint32_t count,
 			    struct buf *text)
 {

@@ -14,35 +14,36 @@
 ow_status verdict_write(struct model *m, const struct event_filter *filter, const char *metric,
 			struct buf *text, struct ow_error *err);
 
-/* What a sentence is about. */
+/* The subject of a sentence. */
 struct verdict_subject {
-	enum phase_class class; /* CLASS_COUNT: none */
-	bool whole;  /* the time that it names is the part of a step that the class has */
-	bool hidden; /* it is all time of the class, also below others */
+	enum phase_class class; /* phase class of the sentence; CLASS_COUNT: none */
+	bool whole;		/* the time in the sentence is the share of the class in a step */
+	/* the time in the sentence is the total of the class, also during other classes */
+	bool hidden;
 };
 
-/* A verdict that follows a sentence about the subject: it does not repeat that. */
+/* Appends a verdict that follows a sentence about the subject, without repeating the subject. */
 void verdict_after(struct str verdict, struct verdict_subject subject, struct buf *text);
 /* Whether the verdict begins with the share of the subject's class. */
 bool verdict_leads_with(struct str verdict, struct verdict_subject subject);
 
-/* Whether a running program was recorded. */
+/* Returns whether a running program was recorded. */
 bool verdict_is_live(const struct model *m);
 
-/* verdict_samples.c: the same for a profile of samples alone. */
+/* verdict_samples.c: writes the verdict for a profile that has only samples. */
 ow_status verdict_samples(struct model *m, const struct event_filter *filter, const char *metric,
 			  struct buf *text, struct ow_error *err);
-/* verdict_memory.c: the same for memory over time; nothing is written when there is none. */
+/* verdict_memory.c: writes the verdict on memory over time; nothing if there is no memory data. */
 ow_status verdict_memory(struct model *m, const struct event_filter *filter, struct buf *text,
 			 bool *written, struct ow_error *err);
 
 struct phases;
 struct phase_groups;
 
-/* waits.c: how much of the collective `op` is waiting for other ranks; nothing where that cannot be known. */
+/* waits.c: writes how much of the collective `op` is waiting for other ranks; nothing if that is unknown. */
 ow_status verdict_collective_wait(const struct model *m, const struct event_filter *filter,
 				  uint32_t op, struct buf *text, struct ow_error *err);
-/* One more sentence, when the host waits for the device after almost every launch. */
+/* Adds a sentence if the host waits for the device after almost every launch. */
 void verdict_sync_calls(const struct model *m, const struct event_filter *filter, struct buf *text);
 
 #endif

@@ -6,19 +6,20 @@
 
 #include "analyze/samples/samples.h"
 
-#define FEW 5 /* samples: too few for a conclusion */
+#define FEW 5 /* fewer samples than this are too few for a conclusion */
 
 struct idle {
 	const struct model *m;
 	const struct phases *p;
 	struct sample_choice choice;
-	uint8_t *operators; /* per track: operators run there */
-	int64_t *weight;    /* per frame */
+	uint8_t *operators; /* for each track: 1 if operators run on it */
+	int64_t *weight;    /* weight of each frame */
 	int64_t all;
 	uint32_t count;
-	/* Where the search is: samples and events are sorted by track and time, windows by input and time. */
+	/* Position of the search: samples and events are sorted by track and time, windows by
+	 * input and time. */
 	uint32_t track, event, window;
-	int64_t covered_ns; /* up to here something was recorded on the track */
+	int64_t covered_ns; /* end of the recorded time on the track so far */
 };
 
 static void find_operators(struct idle *s)

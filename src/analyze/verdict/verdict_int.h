@@ -6,19 +6,20 @@
 
 #include "analyze/verdict/verdict.h"
 
-#define VERDICT_OTHER_HIGH 15.0 /* percent of a step: classes without a limit of their own */
+#define VERDICT_OTHER_HIGH 15.0 /* limit in percent of a step for classes without their own limit */
 
-/* verdict_words.c: from which part of a step on a class is worth a word, and the words. */
+/* verdict_words.c: the share of a step from which on a class is mentioned, and its words. */
 struct verdict_limit {
-	double moderate, high;	/* percent */
-	const char *what;	/* "82 % of a step …" */
-	const char *short_what; /* "…; 8 % …" */
-	const char *alone;	/* in place of `what` where no device is in the profile */
+	double moderate, high;	/* limits in percent */
+	const char *what;	/* words after "82 % of a step" */
+	const char *short_what; /* words after "…; 8 %" */
+	const char *alone;	/* words in place of `what` if the profile has no device */
 };
 
 extern const struct verdict_limit verdict_limits[CLASS_COUNT];
 
-/* verdict_idle.c: what runs where nothing was recorded, from sampled stacks: "; 98 % of that is in train.py:38 main"; or how to learn that. */
+/* verdict_idle.c: names, from sampled stacks, the code that runs while nothing is recorded: "; 98 % of
+ * that is in train.py:38 main"; or says how to find out. */
 ow_status verdict_idle(struct model *m, const struct event_filter *filter, const struct phases *p,
 		       struct arena *scratch, struct buf *text, struct ow_error *err);
 

@@ -8,7 +8,8 @@
 #include "base/human.h"
 
 #define NAME_COLUMNS 60
-#define NOTICED_PERCENT 20.0 /* of what is reserved and not in use */
+/* smallest unused part of reserved memory, in percent, that is mentioned */
+#define NOTICED_PERCENT 20.0
 
 static void add_bytes(struct buf *text, int64_t bytes)
 {
@@ -18,7 +19,8 @@ static void add_bytes(struct buf *text, int64_t bytes)
 	buf_puts(text, number);
 }
 
-/* Purposes say most; then lines of code, then ops. NULL when none of them was recorded. */
+/* Returns the largest group: by purpose, else by line of code, else by op. NULL if none was
+ * recorded. */
 static const struct heap_group *largest_group(const struct heap_alive *alive)
 {
 	static const enum heap_grouping order[] = { GROUP_PURPOSE, GROUP_LINE, GROUP_OP };
@@ -45,7 +47,7 @@ static void add_group(const struct heap *heap, const struct heap_group *g, struc
 		   g->count == 1 ? "" : "s");
 }
 
-/* Memory that the allocator holds and no tensor uses. */
+/* Adds the memory that the allocator holds and no tensor uses. */
 static void add_reserved(const struct heap *heap, struct buf *text)
 {
 	int64_t unused = heap->reserved_at_peak - heap->peak;
@@ -101,7 +103,7 @@ ow_status verdict_memory(struct model *m, const struct event_filter *filter, str
 
 	*written = false;
 	if (filter_has_time(filter))
-		return OW_OK; /* the peak of a part is the view's to show */
+		return OW_OK; /* the peak within a part of the time is left to the views */
 	view_options_init(&options);
 	options.rank = filter->rank;
 	if (filter->step)

@@ -8,9 +8,10 @@
 #include "analyze/samples/samples.h"
 #include "base/human.h"
 
-#define MOST 50.0    /* percent: a caller that is worth mentioning */
-#define ALL 99.5     /* percent: a caller of everything is not */
-#define MISSING 50.0 /* percent without names: the first thing to say */
+#define MOST 50.0 /* a caller with at least this percentage is mentioned */
+/* a caller with more than this percentage calls everything and is not mentioned */
+#define ALL 99.5
+#define MISSING 50.0 /* if more than this percentage has no names, the verdict begins with that */
 #define NAME_COLUMNS 60
 
 static void add_name(struct buf *text, struct str name)
@@ -41,7 +42,8 @@ static void add_function(struct buf *text, const struct functions *f, size_t ite
 	buf_add_char(text, ')');
 }
 
-/* Of a recorded program: " (train.py:12)", the line of the function that takes most. Elsewhere lines may be those of calls. */
+/* Adds the line of the costliest function, " (train.py:12)", for a recorded program. In other profiles
+ * lines may be those of calls. */
 static void add_line(struct buf *text, const struct functions *f, size_t item)
 {
 	const struct model *m = f->m;
@@ -71,7 +73,7 @@ static void add_line(struct buf *text, const struct functions *f, size_t item)
 	buf_printf(text, ":%lld)", (long long)m->frame.line[best]);
 }
 
-/* An address, a module or [unknown] in place of a name. */
+/* Returns whether a function has an address, a module or [unknown] in place of a name. */
 static bool is_nameless(const struct functions *f, size_t item)
 {
 	struct str name = f->items[item].name;
@@ -88,7 +90,7 @@ static bool is_nameless(const struct functions *f, size_t item)
 	       !f->m->frame.file[f->items[item].frame].v;
 }
 
-/* The function with the largest total that is not (almost) everything. */
+/* Returns the function with the largest total that does not include (almost) everything. */
 static size_t largest_caller(struct functions *f)
 {
 	sample_functions_sort(f, true);
@@ -98,7 +100,7 @@ static size_t largest_caller(struct functions *f)
 	return 0;
 }
 
-/* "82 % of cycles", "93 % of the 7.20MB of inuse_space" */
+/* Adds "82 % of cycles" or "93 % of the 7.20MB of inuse_space". */
 static void add_share(const struct functions *f, int64_t part, struct buf *text)
 {
 	struct str name = model_str(f->m, f->choice.name);
@@ -129,32 +131,28 @@ static const char *spent(const struct functions *f)
 								       : " is spent in ";
 }
 
-/* How to get names, by the format of the first input. */
+/* Returns advice on how to get function names, by the format of the first input. */
 static const char *naming_advice(const struct model *m, bool kernel)
 {
 	struct str format = m->source.count > 1 ? model_str(m, m->source.format[1]) : STR("");
 
 	if (str_eq(format, STR("perf_data")))
-		return kernel ? "For names in the kernel open the file on the machine that "
-				"recorded "
-				"it, as root."
-			      : "For names open the file on the machine that recorded it, or put "
-				"the "
-				"files of 'perf archive' into ~/.debug.";
+		return kernel ? "To see names of kernel functions, open the file as root on the "
+				"machine that recorded it."
+			      : "To see function names, open the file on the machine that recorded "
+				"it, or put the files of 'perf archive' into ~/.debug.";
 	if (str_eq(format, STR("perf_script")))
-		return kernel ? "For names in the kernel run 'perf script' as root on the machine "
-				"that "
-				"recorded it."
-			      : "For names run 'perf script' on the machine that recorded it, with "
-				"debug symbols installed.";
+		return kernel ? "To see names of kernel functions, run 'perf script' as root on "
+				"the machine that recorded it."
+			      : "To see function names, run 'perf script' on the machine that "
+				"recorded it, with debug symbols installed.";
 	if (str_eq(format, STR("pprof")) || str_eq(format, STR("pprof_legacy")))
-		return "For names give pprof the program: 'pprof -proto PROGRAM FILE > "
-		       "named.pb.gz', "
-		       "and open that.";
-	return "For names record with debug symbols installed.";
+		return "To see function names, give pprof the program: 'pprof -proto PROGRAM FILE "
+		       "> named.pb.gz', and open that file.";
+	return "To see function names, record with debug symbols installed.";
 }
 
-/* The costliest nameless function, which says where they are; 0 when there is none. Sorted by own cost. */
+/* Returns the costliest function without a name; 0 if there is none. Functions are sorted by own cost. */
 static size_t first_with(const struct functions *f, bool nameless)
 {
 	for (size_t i = 1; i < f->count; i++)
@@ -163,7 +161,8 @@ static size_t first_with(const struct functions *f, bool nameless)
 	return 0;
 }
 
-/* "97 % of cpu-clock has no function names, most of it in libc.so. For names …" */
+/* Writes "97 % of cpu-clock has no function names, most of it in libc.so. To see function names
+ * …". */
 static void write_missing_names(const struct functions *f, int64_t missing, struct buf *text)
 {
 	size_t worst = first_with(f, true), named = first_with(f, false);

@@ -6,12 +6,12 @@
 
 #define INPUT_MODERATE 5.0
 #define INPUT_HIGH 20.0
-#define COPY_MODERATE 5.0 /* output-bound; copies to the device likewise */
+#define COPY_MODERATE 5.0 /* limit for copies to the host and to the device, in percent */
 #define COPY_HIGH 20.0
 #define LAUNCH_MODERATE 3.0
 #define LAUNCH_HIGH 15.0
 #define COMMUNICATION_MODERATE 3.0
-#define COMMUNICATION_HIGH 10.0 /* of communication that nothing hides */
+#define COMMUNICATION_HIGH 10.0 /* limit for communication without concurrent compute, in percent */
 #define OTHER_MODERATE 3.0
 
 const struct verdict_limit verdict_limits[CLASS_COUNT] = {
@@ -45,7 +45,7 @@ const struct verdict_limit verdict_limits[CLASS_COUNT] = {
 			 "has nothing recorded", "has nothing recorded" },
 };
 
-/* Whether `text` begins with the words; it begins behind them then. */
+/* If `text` begins with the words, moves it behind them and returns true. */
 static bool skip_words(struct str *text, const char *words)
 {
 	if (!words || !str_starts(*text, str_from(words)))
@@ -73,7 +73,7 @@ static bool split_lead(struct str verdict, enum phase_class class, struct str *s
 	return false;
 }
 
-/* "…; 9 % is host code." ends a verdict: what comes before that. */
+/* Returns a verdict without its last part, such as "…; 9 % is host code.". */
 static struct str cut_tail(struct str verdict, enum phase_class class)
 {
 	size_t at = str_rfind_char(verdict, ';'), percent;
@@ -88,7 +88,7 @@ static struct str cut_tail(struct str verdict, enum phase_class class)
 		       : verdict;
 }
 
-/* "Over 99 % of a step" inside of a sentence. */
+/* Adds "Over 99 % of a step" with a lower-case letter, inside a sentence. */
 static void add_share(struct buf *text, struct str share)
 {
 	if (skip_words(&share, "Over "))

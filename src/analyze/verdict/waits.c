@@ -9,8 +9,6 @@
 #include "analyze/steps/spans.h"
 #include "base/vec.h"
 
-/* ---- collectives ---- */
-
 struct collective {
 	uint32_t source, step;
 	int64_t ts_ns, dur_ns, end_ns;
@@ -52,17 +50,18 @@ static bool collect(const struct model *m, const struct event_filter *filter, ui
 	return true;
 }
 
-/* Runs of one rank in one step, by their ends. */
+/* Runs of one rank in one step, sorted by their ends. */
 struct runs {
 	struct collective *list;
 	size_t count;
 };
 
 #define STEP_RUNS_MOST 4096
-#define TRIED 8	      /* first runs of each side that may be the same */
-#define NEAR_PART 0.1 /* of the time between two runs */
+#define TRIED 8 /* number of first runs of each side that are tried as partners */
+/* largest distance of matching ends, as a part of the time between two runs */
+#define NEAR_PART 0.1
 
-/* a - b, at most as far as numbers go: damaged files have any times. */
+/* Returns a - b without overflow; damaged files have any times. */
 static int64_t distance(int64_t a, int64_t b)
 {
 	int64_t d;
@@ -77,7 +76,7 @@ static bool is_within(int64_t d, int64_t near)
 	return d <= near && d >= -near;
 }
 
-/* The run of `in` that ends nearest to a moment; they come by their ends. */
+/* Returns the run in `in` that ends nearest to a time; runs are sorted by their ends. */
 static size_t nearest(const struct runs *in, int64_t end_ns)
 {
 	size_t low = 0, high = in->count;
@@ -96,7 +95,7 @@ static size_t nearest(const struct runs *in, int64_t end_ns)
 	return low;
 }
 
-/* How far ends of the same run may lie apart: a part of the least time between two ends. */
+/* Returns how far the ends of one run may lie apart: a part of the least time between two ends. */
 static int64_t tolerance(const struct runs *in)
 {
 	int64_t least = INT64_MAX;
@@ -115,7 +114,8 @@ static bool is_same(const struct runs *first, const struct collective *run, int6
 	return is_within(distance(first->list[*at].end_ns, moved), near);
 }
 
-/* The distance of two clocks at which most ends agree; false when two distances are as good, or fewer than two ends agree. */
+/* Finds the clock offset at which most ends agree; false if two offsets are equally good or fewer than two
+ * ends agree. */
 static bool find_offset(const struct runs *first, const struct runs *other, int64_t near,
 			int64_t *offset)
 {
@@ -124,7 +124,7 @@ static bool find_offset(const struct runs *first, const struct runs *other, int6
 
 	*offset = distance(first->list[0].end_ns, other->list[0].end_ns);
 	if (first->count == 1 && other->count == 1)
-		return true; /* the one of the step */
+		return true; /* each rank has one run in the step */
 	for (size_t i = 0; i < MIN(first->count, (size_t)TRIED); i++)
 		for (size_t k = 0; k < MIN(other->count, (size_t)TRIED); k++) {
 			int64_t tried = distance(first->list[i].end_ns, other->list[k].end_ns);
@@ -133,7 +133,7 @@ static bool find_offset(const struct runs *first, const struct runs *other, int6
 			for (size_t n = 0; n < other->count; n++)
 				agree += is_same(first, &other->list[n], tried, near, &at);
 			if (best && is_within(distance(tried, found), 2 * near)) {
-				best = MAX(best, agree); /* the same one again */
+				best = MAX(best, agree); /* the same offset was found again */
 			} else if (agree > best) {
 				second = best;
 				best = agree;
@@ -146,7 +146,8 @@ static bool find_offset(const struct runs *first, const struct runs *other, int6
 	return best >= 2 && best > second;
 }
 
-/* What the runs of a step wait, in all: those of each rank are compared with the first rank's. */
+/* Returns the sum of the waits of a step's runs: the runs of each rank are compared with those
+ * of the first rank. */
 static double step_wait(struct collective *list, size_t count)
 {
 	struct runs first = { list, 0 };
@@ -180,7 +181,8 @@ static double step_wait(struct collective *list, size_t count)
 	return wait;
 }
 
-/* The part of all runs that is longer than the same run on the fastest rank; 0 for ranks of several jobs. */
+/* Returns the part of all runs by which they exceed the same run on the fastest rank; 0 for ranks of
+ * several jobs. */
 static double waiting_part(const struct model *m, const struct collectives *c)
 {
 	double wait = 0, all = 0;
@@ -229,8 +231,6 @@ ow_status verdict_collective_wait(const struct model *m, const struct event_filt
 	return ok ? OW_OK : error_no_memory(err);
 }
 
-/* ---- waiting after every launch ---- */
-
 #define MANY_LAUNCHES 100
 #define WAITS_PER_LAUNCH 0.5
 
@@ -242,7 +242,7 @@ static bool waits_for_device(const struct model *m, uint32_t event)
 	return str_has(name, STR("ynchronize"));
 }
 
-/* " The host waits 8190 times for 8190 launches: …" */
+/* Adds " The host waits 8190 times for 8190 launches: …". */
 void verdict_sync_calls(const struct model *m, const struct event_filter *filter, struct buf *text)
 {
 	uint64_t waits = 0, launches = 0;

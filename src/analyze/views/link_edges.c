@@ -12,7 +12,7 @@ struct pair {
 
 struct pairs {
 	struct mem *mem;
-	struct map map; /* → place in items + 1 */
+	struct map map; /* maps a pair of ops to its place in items + 1 */
 	struct pair *items;
 	size_t count, cap;
 };
@@ -37,7 +37,7 @@ static bool find_pairs(const struct model *m, struct pairs *p)
 		uint32_t src = m->event.op[m->link.src[i].v].v,
 			 dst = m->event.op[m->link.dst[i].v].v;
 
-		if (m->link.kind[i] == LINK_WAIT) /* who waits does not call */
+		if (m->link.kind[i] == LINK_WAIT) /* a link to a waiting event is not a call */
 			continue;
 		if (!src || !dst || src == dst || (src == last.src && dst == last.dst))
 			continue;

@@ -8,18 +8,19 @@
 #include "model/model.h"
 
 struct op_edges {
-	const uint32_t *first, *count; /* per op: its inputs, in src */
+	const uint32_t *first, *count; /* for each op: range of its inputs in src */
 	const op_id *src;
-	uint32_t edges; /* + 1: src[0] is unused */
+	uint32_t edges; /* number of edges + 1, because src[0] is unused */
 };
 
-/* Whether the links of a model are all there is of its graph. */
+/* Returns whether the edges of a model's graph come only from links. */
 static inline bool link_edges_only(const struct model *m)
 {
 	return m->op_input.count <= 1 && m->link.count > 1;
 }
 
-/* Each pair of ops once, the inputs of an op in the order in which they were first seen. All in `scratch`. */
+/* Makes each pair of ops once; the inputs of an op are in the order in which they were first seen. The
+ * result is in `scratch`. */
 ow_status link_edges_make(const struct model *m, struct arena *scratch, struct op_edges *out,
 			  struct ow_error *err);
 

@@ -13,21 +13,23 @@
 
 struct op_stat {
 	int64_t runs, total_ps, self_ps;
-	int64_t turns; /* how often all of it ran: runs, but of an instruction with several kernels fewer */
+	/* number of complete runs; fewer than `runs` for an instruction with several kernels */
+	int64_t turns;
 };
 
 struct op_stats {
-	struct op_stat *host, *device; /* by op */
-	/* From the first to the last op of each thread, or each device, added up; less all self times. */
+	struct op_stat *host, *device; /* sums of each op */
+	/* Idle time: the span from the first to the last op of each thread or device, minus all
+	 * self times. */
 	int64_t host_idle_ps, device_idle_ps;
 	int64_t host_self_ps, device_self_ps;
-	uint32_t host_tracks, devices; /* that ran any op */
-	bool all;		       /* nothing is known to be an op of a framework */
+	uint32_t host_tracks, devices; /* number of tracks and devices that ran an op */
+	bool all;		       /* no event is known to be an op of a framework */
 };
 
-/* Picoseconds, as far as they fit. */
+/* Converts to picoseconds, limited to 64 bits. */
 int64_t ps_of(int64_t ns, int64_t rest);
-/* An event's duration, exactly. */
+/* Returns the exact duration of an event. */
 int64_t event_dur_ps(const struct model *m, uint32_t event);
 
 ow_status op_stats_make(const struct model *m, const struct event_filter *filter,

@@ -9,16 +9,17 @@
 #include "model/model.h"
 
 struct peaks {
-	double flops, bytes; /* per second; 0 = unknown */
-	double flops32;	     /* of 32-bit products without tensor cores; 0 = unknown */
-	char from[120];	     /* where they come from, as text */
+	double flops, bytes; /* peak rates per second; 0 = unknown */
+	double flops32;	     /* peak rate of 32-bit products without tensor cores; 0 = unknown */
+	char from[120];	     /* text that names the source of the rates */
 };
 
-/* Reads "A100" or "312T:2.04T": operations and bytes per second. Either may be left out. */
+/* Parses "A100" or "312T:2.04T" (operations and bytes per second). Either may be left out. */
 ow_status peaks_parse(const char *text, struct peaks *out, struct ow_error *err);
-/* The peaks of the first device that the source describes well enough; all zero when there is none. */
+/* Finds the peaks of the first device that the source describes well enough; all zero if there
+ * is none. */
 void peaks_find(const struct model *m, struct peaks *out);
-/* The peaks of a device whose name contains that of a known device; false when it does not. */
+/* Finds the peaks of a known device whose name is part of `name`; false if there is none. */
 bool peaks_known(struct str name, struct peaks *out);
 
 #endif

@@ -20,22 +20,22 @@ enum {
 };
 
 struct item {
-	struct str name;      /* as the source spells it */
-	struct str canonical; /* lower case */
+	struct str name;      /* name as the source spells it */
+	struct str canonical; /* name in lower case */
 	uint8_t kind;
 	int64_t ops;
-	int64_t peak; /* 0 = unknown */
+	int64_t peak; /* peak memory; 0 = unknown */
 	struct busy busy;
-	double steps;  /* to divide by for a mean per step; 0 = there are none */
-	bool in_steps; /* the mean is of what ran within the steps */
+	double steps;  /* number of steps to divide by for a mean; 0 = no steps */
+	bool in_steps; /* the mean covers only work within the steps */
 };
 
 struct device_list {
 	struct model *m;
 	struct event_filter filter;
 	struct arena scratch;
-	struct map map;	    /* canonical name to item */
-	struct item *items; /* [0] is unused */
+	struct map map;	    /* maps a canonical name to its item */
+	struct item *items; /* items; item 0 is unused */
 	uint32_t count;
 	size_t cap;
 	struct ow_error *err;
@@ -73,7 +73,7 @@ static bool grow_items(struct device_list *t)
 	return true;
 }
 
-/* The item of a device, new or not; 0 when there is no memory. */
+/* Finds or adds the item of a device; 0 without memory. */
 static uint32_t item_of(struct device_list *t, struct str name, uint8_t kind)
 {
 	struct str canonical = lower(&t->scratch, name);
@@ -91,14 +91,14 @@ static uint32_t item_of(struct device_list *t, struct str name, uint8_t kind)
 	return t->count++;
 }
 
-/* Restatements and bookkeeping are not work of a device. */
+/* Returns whether events of this kind are work of a device, not repetitions or bookkeeping. */
 static bool is_work(uint8_t kind)
 {
 	return kind != TRACK_DERIVED && kind != TRACK_SPAN && kind != TRACK_FRAMES &&
 	       kind != TRACK_ASYNC;
 }
 
-/* Gives group[track], the item of each track. */
+/* Fills group[track] with the item of each track. */
 static uint32_t *collect_devices(struct device_list *t)
 {
 	const struct model *m = t->m;
@@ -163,15 +163,14 @@ static bool find_peaks(struct device_list *t)
 	return true;
 }
 
-/* ---- busy per step ---- */
-
-/* What the means of devices are made of. */
+/* Steps from which the means of devices are computed. */
 struct device_steps {
 	const struct phases *p;
 	struct steady_steps steady;
-	uint32_t *first, *end;	  /* by input: its part of steady.used */
-	uint32_t *tracks, *start; /* tracks by device; where those of a device start */
-	struct span_list *within; /* by device: its steady steps */
+	uint32_t *first, *end; /* for each input: its range in steady.used */
+	/* tracks sorted by device, and where those of each device begin */
+	uint32_t *tracks, *start;
+	struct span_list *within; /* for each device: its steady steps */
 };
 
 /* Sorts the tracks by device. */
@@ -196,7 +195,7 @@ static bool sort_tracks(struct device_list *t, const uint32_t *group, struct dev
 	return true;
 }
 
-/* Windows come by input. */
+/* Finds the steps of each input; windows are sorted by input. */
 static bool sort_steps(struct device_list *t, struct device_steps *d)
 {
 	uint32_t inputs = t->m->source.count;
@@ -215,7 +214,8 @@ static bool sort_steps(struct device_list *t, struct device_steps *d)
 	return true;
 }
 
-/* How many steps of the mean length the spans are: steps that several inputs had at the same time count once. */
+/* Returns how many steps of the mean length the spans hold: simultaneous steps of several inputs count
+ * once. */
 static double steps_in(const struct span_list *within, double steps, double length)
 {
 	double covered = 0;
@@ -225,7 +225,7 @@ static double steps_in(const struct span_list *within, double steps, double leng
 	return length > 0 ? covered * steps / length : steps;
 }
 
-/* The spans of the steady steps of the inputs that have a device, and how many steps these are. */
+/* Collects the spans and the number of steady steps of the inputs that have a device. */
 static bool collect_steps(struct device_list *t, const struct device_steps *d, uint32_t item,
 			  uint32_t *seen)
 {
@@ -268,7 +268,7 @@ static bool collect_all_steps(struct device_list *t, const uint32_t *group, stru
 	return true;
 }
 
-/* By how many a mean per step is divided where no step has a begin and an end. */
+/* Returns the number of steps to divide by if no step has a begin and an end. */
 static double steps_of(const struct device_list *t)
 {
 	return t->filter.step ? 1 : t->m->step.count - 1;
@@ -277,7 +277,7 @@ static double steps_of(const struct device_list *t)
 static ow_status measure_in(struct device_list *t, const uint32_t *group, struct device_steps *d)
 {
 	struct busy *busy = ARENA_ARRAY(&t->scratch, struct busy, t->count);
-	bool has_mean = !filter_has_time(&t->filter); /* a part of the time has none */
+	bool has_mean = !filter_has_time(&t->filter); /* for a part of the time there is no mean */
 
 	if (!busy)
 		return error_no_memory(t->err);

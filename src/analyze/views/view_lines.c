@@ -29,11 +29,11 @@ enum {
 struct line {
 	uint32_t frame;
 	int64_t ops, total[METRIC_COUNT];
-	uint32_t top_type; /* the type of op that takes the most time */
+	uint32_t top_type; /* type of op that takes the most time on the line */
 	int64_t top_ns;
 };
 
-/* What ops of a type take on a line. */
+/* Time of the ops of one type on a line. */
 struct line_type {
 	uint32_t frame, type;
 	int64_t ns;
@@ -41,13 +41,13 @@ struct line_type {
 
 struct lines {
 	const struct model *m;
-	const uint32_t *own; /* by stack */
-	struct line *list;   /* by frame */
+	const uint32_t *own; /* own frame of each stack */
+	struct line *list;   /* lines by frame */
 	struct line_type *types;
 	size_t type_count, type_cap;
 };
 
-/* Where an op was created; a gradient counts for the line of the op that it belongs to. */
+/* Returns the stack that created an op; a gradient counts for the line of its forward op. */
 static uint32_t stack_of(const struct model *m, uint32_t op)
 {
 	struct str forward;
@@ -82,7 +82,7 @@ static int by_line_and_type(const void *a, const void *b)
 	return (x->type > y->type) - (x->type < y->type);
 }
 
-/* The type with the largest sum, of each line. */
+/* Finds the type with the largest sum on each line. */
 static void find_types(struct lines *l)
 {
 	if (l->type_count)
@@ -103,7 +103,7 @@ static void find_types(struct lines *l)
 	}
 }
 
-/* Leaves out the part of the host's time in which a call waits for the device, as the view `work` does. */
+/* Leaves out host time in which a call waits for the device, as the view `work` does. */
 static void leave_out_waits(const struct stack_run *run, int64_t value[METRIC_COUNT])
 {
 	int64_t waits;
@@ -116,7 +116,7 @@ static void leave_out_waits(const struct stack_run *run, int64_t value[METRIC_CO
 	value[METRIC_MICROS] -= waits;
 }
 
-/* An op that was called from several places. */
+/* Adds the runs of an op that was called from several places. */
 static bool add_runs(struct lines *l, const struct stack_runs *runs, uint32_t op,
 		     const int64_t *whole)
 {
@@ -160,7 +160,7 @@ static void add_columns(struct table *out)
 	table_add_column(out, "file", "file", TYPE_TEXT, UNIT_NONE);
 	table_add_column(out, "line", "number", TYPE_INT, UNIT_NONE);
 	table_add_column(out, "function", "function", TYPE_TEXT, UNIT_NONE);
-	/* The name has them. */
+	/* the name already contains file and line */
 	out->columns[COLUMN_LINE].for_programs = out->columns[COLUMN_FUNCTION].for_programs = true;
 }
 
@@ -216,7 +216,8 @@ static ow_status add_ops(struct lines *l, struct model *m, const struct view_opt
 	return ok ? OW_OK : error_no_memory(err);
 }
 
-/* Built-in functions have no file: then the line that calls them counts. Outer stacks come first. */
+/* Returns the frame that counts for each stack: built-in functions have no file, so the line
+ * that calls them counts. Outer stacks come first. */
 static uint32_t *own_frames(const struct model *m, struct arena *scratch)
 {
 	uint32_t *own = line_own_frames(m, scratch);

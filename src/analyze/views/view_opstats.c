@@ -10,10 +10,10 @@
 #include "analyze/steps/spans.h"
 #include "base/vec.h"
 
-#define FAR_NS ((int64_t)9000000000000000) /* beyond which picoseconds do not fit */
+#define FAR_NS ((int64_t)9000000000000000) /* times beyond this limit do not fit into picoseconds */
 
 struct open_op {
-	int64_t end; /* picoseconds from the first event of the track */
+	int64_t end; /* end in picoseconds from the first event of the track */
 	uint32_t op;
 };
 
@@ -23,8 +23,8 @@ struct making {
 	struct op_stats *out;
 	struct open_op *open;
 	size_t count, cap;
-	int64_t *first, *last, *self; /* by device; TIME_UNKNOWN when nothing ran */
-	struct map kernels;	      /* (op, name) → row of the list + 1 */
+	int64_t *first, *last, *self; /* for each device; TIME_UNKNOWN if nothing ran */
+	struct map kernels;	      /* maps (op, name) to the row of the list + 1 */
 	struct kernel {
 		uint32_t op, name;
 		int64_t runs;
@@ -61,8 +61,6 @@ static bool counts(const struct making *k, uint32_t event)
 	return k->out->all ? !(flags & (OP_WRAPS | OP_WAITS)) : (flags & OP_FRAMEWORK) != 0;
 }
 
-/* ---- what nests ---- */
-
 static bool push(struct making *k, int64_t end, uint32_t op)
 {
 	return vec_push(k->m->mem, k->open, k->count, k->cap, (struct open_op){ end, op });
@@ -90,7 +88,7 @@ static int64_t take_from_open(struct making *k, struct op_stat *stats, int64_t s
 	return at - start;
 }
 
-/* The events [first, last) of a track. Adds the time without any op to *idle. */
+/* Adds the events [first, last) of a track, and the time without any op to *idle. */
 static bool add_nested(struct making *k, uint32_t first, uint32_t last, struct op_stat *stats,
 		       int64_t *idle, int64_t *all_self)
 {
@@ -127,8 +125,6 @@ static bool add_nested(struct making *k, uint32_t first, uint32_t last, struct o
 	k->out->devices += any && stats == k->out->device;
 	return true;
 }
-
-/* ---- GPUs ---- */
 
 static struct kernel *kernel_of(struct making *k, uint32_t op, uint32_t name)
 {
@@ -196,8 +192,6 @@ static void finish_streams(struct making *k)
 			MAX(ps_of(span_length(k->first[d], k->last[d]), 0) - k->self[d], 0));
 	}
 }
-
-/* ---- all ---- */
 
 static bool add_track(struct making *k, uint32_t track, uint32_t first, uint32_t last)
 {
@@ -284,7 +278,7 @@ enum {
 };
 
 struct row {
-	uint32_t op; /* 0 = without any op */
+	uint32_t op; /* op of the row; 0 = time without any op */
 	struct op_stat stat;
 };
 
@@ -313,7 +307,7 @@ struct listing {
 	struct table *out;
 	struct row *rows;
 	uint32_t count;
-	int64_t rank; /* goes on from devices to hosts */
+	int64_t rank; /* place of the row, continued from devices to hosts */
 };
 
 static struct str name_of(const struct model *m, const struct row *row)

@@ -30,26 +30,25 @@ static const char *const kind_names[] = { "", "wait", "iterator", "work" };
 
 struct stage {
 	int64_t runs, total_ns, self_ns;
-	uint32_t threads, last_track; /* the track that was counted last */
+	/* number of threads that ran the stage, and the track that was counted last */
+	uint32_t threads, last_track;
 	uint8_t kind;
-	bool iterator; /* a stage of tf.data, by its name */
+	bool iterator; /* the name shows that this is a stage of tf.data */
 };
 
 /* An open slice of a track. */
 struct open_slice {
 	int64_t end;
-	bool input; /* this stage, or one that contains it, is input */
+	bool input; /* this stage, or one that contains it, belongs to the input pipeline */
 };
 
 struct pipeline {
 	const struct model *m;
 	const struct event_filter *filter;
-	struct stage *stages; /* by op */
+	struct stage *stages; /* stages by op */
 	struct open_slice *open;
 	size_t count, cap;
 };
-
-/* ---- stages ---- */
 
 static void find_iterators(struct pipeline *p)
 {
@@ -59,7 +58,8 @@ static void find_iterators(struct pipeline *p)
 		p->stages[op].iterator = str_starts(model_str(m, m->op.name[op]), STR("Iterator/"));
 }
 
-/* Ops of TensorFlow's executor run side by side on one track and never inside each other: all of their time is their own. */
+/* Returns the own time of an event. Ops of TensorFlow's executor run concurrently on one track and never
+ * inside each other, so all of their time is their own. */
 static int64_t own_time(const struct model *m, uint32_t event)
 {
 	if (m->track.kind[m->event.track[event].v] == TRACK_DEVICE)
@@ -98,7 +98,8 @@ static bool wanted(const struct pipeline *p, uint32_t event)
 	       start < p->filter->to_ns;
 }
 
-/* Ops of the input that take what a queue or an iterator has ready. The others read and decode themselves. */
+/* Returns whether an op takes prepared elements from a queue or an iterator. Other input ops read and
+ * decode themselves. */
 static bool takes_ready(const struct model *m, uint32_t event)
 {
 	struct str type = model_str(m, m->op.type[m->event.op[event].v]);
@@ -159,9 +160,7 @@ static bool read_tracks(struct pipeline *p)
 	return true;
 }
 
-/* ---- what they are ---- */
-
-/* XProf's categories of tf.data's stages. */
+/* Returns XProf's category of a tf.data stage. */
 static const char *category_of(const struct model *m, uint32_t op, const struct stage *s)
 {
 	static const char *const readers[] = { "/TFRecord", "/TextLine", "/FixedLengthRecord",
@@ -200,7 +199,8 @@ static int by_busy(const void *a, const void *b, void *arg)
 	return *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
 }
 
-/* The stage that is at work longest. Of tf.data neither what waits for it nor its buffers, which hand on what others make. */
+/* Finds the stage that works longest. Stages of tf.data that only wait for it or buffer its elements do
+ * not count. */
 static uint32_t find_bottleneck(const struct pipeline *p, const uint32_t *order, uint32_t count)
 {
 	static const char *const buffers[] = {
@@ -221,7 +221,7 @@ static uint32_t find_bottleneck(const struct pipeline *p, const uint32_t *order,
 	return count ? order[0] : 0;
 }
 
-/* What to try. */
+/* Returns advice for the bottleneck. */
 static const char *advice_for(const struct model *m, uint32_t op, const struct stage *s,
 			      double exposed)
 {
@@ -239,8 +239,6 @@ static const char *advice_for(const struct model *m, uint32_t op, const struct s
 		return "The workers are too slow: use more workers, or do less work per element.";
 	return "More workers, or less work per element, would shorten the steps.";
 }
-
-/* ---- rows ---- */
 
 static void add_columns(struct table *out)
 {
@@ -295,7 +293,7 @@ static void add_row(const struct pipeline *p, struct table *out, uint32_t op, in
 	set_line(m, out, row, op);
 }
 
-/* Says what the bottleneck costs the steps. */
+/* Adds a footer that says how much time the bottleneck costs in a step. */
 static ow_status add_footer(const struct pipeline *p, struct table *out, uint32_t bottleneck,
 			    struct arena *scratch, struct ow_error *err)
 {

@@ -47,7 +47,7 @@ static const struct {
 	{ "TPU v6e", 918, 1638, 0 },
 };
 
-/* Of a device whose name has the name of a known one in it; false when none does. */
+/* Finds the peaks of a known device whose name is part of `name`; false if there is none. */
 bool peaks_known(struct str name, struct peaks *out)
 {
 	size_t longest = 0;
@@ -66,7 +66,7 @@ bool peaks_known(struct str name, struct peaks *out)
 	return longest > 0;
 }
 
-/* "312T", "2.5e12"; the text behind it. */
+/* Parses a rate such as "312T" or "2.5e12"; *rest becomes the text behind it. */
 static bool parse_rate(const char *text, double *rate, const char **rest)
 {
 	static const char units[] = "kMGTP";
@@ -99,8 +99,6 @@ ow_status peaks_parse(const char *text, struct peaks *out, struct ow_error *err)
 			 text);
 }
 
-/* ---- peaks from the source ---- */
-
 static uint32_t find_child(const struct model *m, uint32_t parent, const char *key)
 {
 	for (uint32_t i = parent + 1; i < m->fact.count; i++)
@@ -126,7 +124,8 @@ static struct str text_of(const struct model *m, uint32_t object, const char *ke
 	return at ? model_str(m, m->fact.text[at]) : STR("");
 }
 
-/* Float operations of one processor of a GPU in a cycle, at most; the next lower one that is known. */
+/* Returns the largest number of float operations of one GPU processor in a cycle, from the
+ * nearest known capability below. */
 static double flops_per_cycle(bool amd, double capability)
 {
 	static const struct {
@@ -145,9 +144,9 @@ static double flops_per_cycle(bool amd, double capability)
 	return 0;
 }
 
-#define HBM3 9.4 /* AMD's processors from this one on: four transfers per clock of the memory */
+#define HBM3 9.4 /* AMD capability from which on memory makes four transfers per clock */
 
-/* The capabilities of a plane of an XSpace. */
+/* Reads the capabilities of a plane of an XSpace. */
 static bool use_capabilities(const struct model *m, uint32_t object, struct peaks *out)
 {
 	double capability = number_of(m, object, "compute_cap_major") +
@@ -169,7 +168,8 @@ static bool use_capabilities(const struct model *m, uint32_t object, struct peak
 			     flops_per_cycle(amd, capability);
 	out->bytes = number_of(m, object, "memory_bandwidth");
 	if (amd &&
-	    capability > HBM3 - 0.05) /* computed by the writer, for two transfers per clock */
+	    capability >
+		    HBM3 - 0.05) /* the writer computed the value for two transfers per clock */
 		out->bytes *= 2;
 	snprintf(out->from, sizeof(out->from),
 		 "the file: %.0f processors of capability %.1f at %.2f GHz",
@@ -178,7 +178,7 @@ static bool use_capabilities(const struct model *m, uint32_t object, struct peak
 	return out->flops > 0 || out->bytes > 0;
 }
 
-/* Names of devices anywhere in a source: gpu_device_name, or the name of a device in PyTorch's files. */
+/* Finds names of devices anywhere in a source: gpu_device_name, or the device names in PyTorch's files. */
 static bool use_names(const struct model *m, struct peaks *out)
 {
 	for (uint32_t i = 1; i < m->fact.count; i++) {
@@ -228,23 +228,22 @@ enum {
 };
 
 struct row {
-	uint32_t op; /* 0 = all of them */
+	uint32_t op; /* op of the row; 0 = all ops */
 	bool device;
 	int64_t runs, time_ps;
-	double flops, bytes; /* of all runs */
+	double flops, bytes; /* sums over all runs */
 };
 
 struct roofline {
 	struct model *m;
 	struct peaks peaks;
 	double withdrawn_flops,
-		withdrawn_bytes; /* peaks that were dropped because operations exceed them; 0 = none */
+		/* peaks that were dropped because operations exceed them; 0 = none */
+		withdrawn_bytes;
 	struct row *rows;
 	uint32_t count;
-	struct row all[2]; /* host, device */
+	struct row all[2]; /* sums of the host and of the device */
 };
-
-/* ---- ops ---- */
 
 static bool is_container(struct str type)
 {
@@ -252,7 +251,8 @@ static bool is_container(struct str type)
 	       str_eq(type, STR("while")) || str_eq(type, STR("megacore fusion"));
 }
 
-/* Starts a transfer, or waits for it: the bytes move while others run, or through another memory than the device's. */
+/* Returns whether an op starts a transfer or waits for one: the bytes move concurrently, or through other
+ * memory than the device's. */
 static bool is_transfer(const struct model *m, uint32_t op)
 {
 	struct str type = model_str(m, m->op.type[op]);
@@ -281,7 +281,8 @@ static void add_op(struct roofline *r, uint32_t op, bool device, int64_t runs, i
 		r->rows[r->count++] = (struct row){ op, device, runs, time_ps, flops, bytes };
 }
 
-/* Profiles that have sums only; `part` has those of a part of the time or of a rank, or is NULL. */
+/* Adds profiles that have only sums; `part` has the sums of a part of the time or of a rank, or
+ * is NULL. */
 static void add_sums(struct roofline *r, const struct event_sums *part, uint32_t op, uint32_t step)
 {
 	const struct op_step_table *t = &r->m->op_step;
@@ -329,8 +330,6 @@ static int by_time(const void *a, const void *b)
 	return (x->op > y->op) - (x->op < y->op);
 }
 
-/* ---- rows ---- */
-
 static void add_columns(struct table *out)
 {
 	table_add_column(out, "where", "where", TYPE_TEXT, UNIT_NONE);
@@ -361,9 +360,10 @@ static void set_known(struct table *out, uint32_t row, uint32_t column, double v
 		table_set_unknown(out, row, column);
 }
 
-#define ABOVE 1.05 /* of the peak: more than what measuring explains */
-#define WEIGHTY                                                                                    \
-	100 /* operations that take more than this part of the device's time decide on a peak */
+#define ABOVE 1.05 /* a rate above this many times the peak is more than a measuring error */
+/* operations that take more than one part in this many of the device's time decide whether a
+ * peak is wrong */
+#define WEIGHTY 100
 
 static bool is_above(double amount, int64_t time_ps, double peak)
 {
@@ -390,7 +390,7 @@ static void withdraw_peaks(struct roofline *r)
 	r->withdrawn_bytes = r->peaks.bytes > 0 ? 0 : found.bytes;
 }
 
-/* Operations of the device that are faster than it can be. */
+/* Counts operations of the device that are faster than its peak. */
 static uint32_t count_above(const struct roofline *r)
 {
 	const struct peaks *p = &r->peaks;
@@ -414,7 +414,7 @@ static void set_limits(const struct roofline *r, struct table *out, uint32_t at,
 	double memory = p->bytes > 0 ? bandwidth / p->bytes : 0;
 	double best, attainable = p->flops;
 
-	/* more than can be: from a cache, or not measured well enough */
+	/* a rate above the peak comes from a cache or from imprecise times */
 	compute = compute > ABOVE ? 0 : compute;
 	memory = memory > ABOVE ? 0 : memory;
 	best = MAX(compute, memory);
@@ -459,7 +459,7 @@ static void add_row(const struct roofline *r, struct table *out, const struct ro
 	set_limits(r, out, at, row, rate, bandwidth);
 }
 
-/* "1307 TFLOP/s", "unknown" */
+/* Writes a peak such as "1307 TFLOP/s", or "unknown". */
 static void write_peak(char *to, size_t size, double peak, double withdrawn, const char *unit)
 {
 	if (peak > 0)

@@ -42,7 +42,8 @@ static void add_columns(struct table *out)
 	table_add_column(out, "world_size", "ranks of the job", TYPE_INT, UNIT_COUNT);
 }
 
-/* Distinct (source, step) pairs of events; the row of the pair's first event stands for it. */
+/* Counts distinct (source, step) pairs of events; the pair's first event represents it in the
+ * map. */
 static bool count_step(struct model *m, struct map *seen, uint32_t event, uint32_t source,
 		       struct found *found)
 {
@@ -85,7 +86,7 @@ static int64_t count_steps(const struct model *m)
 	return count;
 }
 
-/* As the source says; -1 = it does not. */
+/* Returns the world size that the source reports; -1 = unknown. */
 static int64_t world_size(const struct model *m, uint32_t source)
 {
 	for (uint32_t i = 1; i < m->fact.count; i++)
@@ -103,7 +104,7 @@ static bool count_all(struct model *m, struct found *found)
 		found[m->note.source[i].v].notes++;
 	if (!count_events(m, found))
 		return false;
-	if (m->source.count == 2) /* everything is from the only source */
+	if (m->source.count == 2) /* with one source, everything belongs to it */
 		found[1] = (struct found){ .ops = (int64_t)m->op.count - 1,
 					   .events = (int64_t)m->event.count - 1,
 					   .steps = count_steps(m),

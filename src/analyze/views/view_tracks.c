@@ -54,7 +54,7 @@ static int by_process_and_name(const void *a, const void *b, void *arg)
 	return order ? order : compare_numbers(x, y);
 }
 
-/* Ids may be missing, or be text, which the names show. */
+/* Sets an id column. An id may be missing, or be a text, which the name shows. */
 static void set_id(struct table *out, uint32_t row, uint32_t column, int64_t id)
 {
 	if (id > MODEL_TEXT_NUMBER + UINT32_MAX)
@@ -69,7 +69,7 @@ struct content {
 	int64_t samples;
 };
 
-/* A profile without events, or without samples, has nothing to say of them. */
+/* Sets the columns of events and samples; they stay unknown if the profile has none. */
 static void set_content(struct table *out, uint32_t row, const struct model *m,
 			const struct content *content)
 {
@@ -107,7 +107,7 @@ static void add_track(struct table *out, const struct model *m, uint32_t track,
 		table_set_unknown(out, row, COLUMN_RANK);
 }
 
-/* A track without anything is shown only when everything is. */
+/* Returns whether a track is shown; an empty track is shown only without a filter. */
 static bool is_asked_for(const struct event_filter *filter, const struct model *m, uint32_t track,
 			 const struct content *content)
 {
@@ -117,7 +117,8 @@ static bool is_asked_for(const struct event_filter *filter, const struct model *
 	       (!filter->step && !filter_has_time(filter));
 }
 
-/* Whether samples of a metric count: it was asked for, or is what its source measures by default. */
+/* Returns whether samples of a metric count: the user chose it, or it is the default of its
+ * source. */
 static bool is_counted(const struct model *m, const struct view_options *options, uint32_t metric)
 {
 	if (options->metric)

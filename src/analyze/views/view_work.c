@@ -25,35 +25,37 @@ enum {
 	COLUMN_OUTLIERS
 };
 
-#define OUTLIER 5	/* times the median of the steps in which an op ran */
-#define FEW_STEPS 3	/* fewer say nothing about what is typical */
-#define ONE_OFF 2	/* an op that ran in so few of FEW_STEPS times as many steps */
-#define MEDIAN_ROWS 200 /* rows that have a median */
+#define OUTLIER 5   /* a step is an outlier for an op if it takes this many times the median */
+#define FEW_STEPS 3 /* with fewer steps, nothing is known about typical steps */
+/* an op that ran in at most this many of FEW_STEPS times as many steps is one-off */
+#define ONE_OFF 2
+#define MEDIAN_ROWS 200 /* number of rows for which the median is computed */
 
-/* All ops of a type. */
+/* All ops of one type. */
 struct kind {
 	str_id type;
 	int64_t accelerator_ns, cpu_ns, runs, ops, outlier_ns, median_ns;
-	uint32_t top_op; /* the costliest, without outliers */
+	uint32_t top_op; /* costliest op of the type, without outliers */
 	int64_t top_ns, top_outlier_ns;
 };
 
 struct work {
 	struct model *m;
-	int32_t rank;	 /* the only one, -1 = all */
-	bool full_names; /* kernels count by their whole names */
+	int32_t rank;	 /* rank to show, -1 = all */
+	bool full_names; /* group kernels by their whole names */
 	struct metric_plan plan;
-	uint32_t step; /* row of the only one, 0 = all */
-	bool in_steps; /* something ran in a step: what did not is left out */
-	bool all;      /* nothing is left but what wraps or waits */
+	uint32_t step; /* row of the step to show, 0 = all steps */
+	bool in_steps; /* some work ran in a step, so work outside of steps is left out */
+	bool all;      /* only work that wraps or waits exists, so it counts */
 	uint32_t steps;
-	int64_t rare_ns;    /* outliers and one-off runs of all kinds */
-	uint32_t parts;	    /* steps of ranks, to divide by */
-	struct kind *kinds; /* by string */
-	int64_t *once_ns;   /* by op: one-off initialisation; NULL = none */
-	int64_t *
-		wait_ns; /* by row of op_step: runs that wait although others of the op do not; NULL = none */
-	int64_t *values; /* room for the steps of an op */
+	int64_t rare_ns;    /* time of outliers and one-off runs of all types */
+	uint32_t parts;	    /* number of steps of ranks to divide by */
+	struct kind *kinds; /* types by string */
+	int64_t *once_ns;   /* for each op: time of one-off initialisation; NULL = none */
+	/* for each row of op_step: time of runs that wait although other runs of the op do not;
+	 * NULL = none */
+	int64_t *wait_ns;
+	int64_t *values; /* scratch memory for the steps of an op */
 };
 
 static int64_t time_of(const struct kind *k)
@@ -73,7 +75,7 @@ static bool counts(const struct work *w, uint32_t row)
 	return w->step ? step == w->step : step || !w->in_steps;
 }
 
-/* A step that several ranks ran counts once for each: times are those of a rank, not their sum. */
+/* Counts the ranks of each step, because times are those of one rank, not their sum. */
 static void count_ranks(struct work *w, uint8_t *seen)
 {
 	const struct model *m = w->m;
@@ -88,7 +90,7 @@ static void count_ranks(struct work *w, uint8_t *seen)
 	}
 }
 
-/* How many steps there are to divide by. */
+/* Finds the number of steps to divide by. */
 static bool find_steps(struct work *w, struct arena *scratch)
 {
 	const struct op_step_table *t = &w->m->op_step;
@@ -146,7 +148,7 @@ int64_t work_outliers(int64_t *values, uint32_t ran, uint32_t steps)
 	return sum;
 }
 
-/* Of an op in a step, without what waits. */
+/* Returns the host time of an op in a step, without waits. */
 static int64_t host_time(const struct work *w, uint32_t row)
 {
 	int64_t all = w->plan.cpu_ns[row], waits = w->wait_ns && !w->all ? w->wait_ns[row] : 0;
@@ -203,7 +205,7 @@ static int64_t add_all(struct work *w)
 	return sum;
 }
 
-/* For rows that are shown with their outliers, as these are a small part of all time. */
+/* Orders rows by time with outliers, for use if outliers are a small part of all time. */
 static int by_whole_time(const void *a, const void *b)
 {
 	const struct kind *x = a, *y = b;
@@ -259,9 +261,7 @@ static void add_row(const struct work *w, struct table *out, const struct kind *
 	table_set_int(out, row, COLUMN_OUTLIERS, k->outlier_ns / w->parts);
 }
 
-/* ---- medians ---- */
-
-/* An op in a step: how long a run took, and how many there were. */
+/* Mean duration and number of the runs of an op in a step. */
 struct run_time {
 	uint32_t kind;
 	int64_t ns, runs;
@@ -276,7 +276,7 @@ static int by_kind_and_time(const void *a, const void *b)
 	return (x->ns > y->ns) - (x->ns < y->ns);
 }
 
-/* Half of the runs took no longer; `times` are those of one kind. */
+/* Returns the median duration of runs; `times` are those of one type. */
 static int64_t median_run(const struct run_time *times, size_t count, int64_t runs)
 {
 	int64_t seen = 0;
@@ -289,7 +289,7 @@ static int64_t median_run(const struct run_time *times, size_t count, int64_t ru
 	return TIME_UNKNOWN;
 }
 
-/* Of the first rows. The runs of an op in a step count as equally long. */
+/* Computes medians of the first rows. The runs of an op in a step count as equally long. */
 static bool find_medians(struct work *w, uint32_t used, struct arena *scratch)
 {
 	const struct op_step_table *t = &w->m->op_step;
@@ -326,8 +326,6 @@ static bool find_medians(struct work *w, uint32_t used, struct arena *scratch)
 	return true;
 }
 
-/* ---- one-off initialisation ---- */
-
 static bool find_once(struct work *w, const struct event_filter *filter, struct arena *scratch)
 {
 	const struct event_table *e = &w->m->event;
@@ -347,9 +345,7 @@ static bool find_once(struct work *w, const struct event_filter *filter, struct 
 	return w->once_ns != NULL;
 }
 
-/* ---- calls that wait ---- */
-
-/* A copy that waits until the device gets to it is a wait, as its phase says, though the op as such is not. */
+/* Finds copies that wait until the device executes them: their phase is a wait, although their op is not. */
 static bool find_waits(struct work *w, const struct event_filter *filter, struct arena *scratch)
 {
 	const struct event_table *e = &w->m->event;
@@ -371,9 +367,7 @@ static bool find_waits(struct work *w, const struct event_filter *filter, struct
 	return w->wait_ns != NULL;
 }
 
-/* ---- all kinds ---- */
-
-/* Fills w->kinds, the costliest first. */
+/* Fills w->kinds, ordered by cost. */
 static ow_status find_kinds(struct work *w, int64_t step, const struct event_filter *filter,
 			    const struct event_sums *sums, struct arena *scratch, uint32_t *used,
 			    int64_t *sum, struct ow_error *err)
@@ -386,7 +380,7 @@ static ow_status find_kinds(struct work *w, int64_t step, const struct event_fil
 	    !find_waits(w, filter, scratch))
 		return error_no_memory(err);
 	*sum = add_all(w);
-	if (!*sum) { /* there are only ranges of the program */
+	if (!*sum) { /* the recording has only ranges of the program */
 		memset(w->kinds, 0, w->m->strings.count * sizeof(*w->kinds));
 		w->all = true;
 		*sum = add_all(w);

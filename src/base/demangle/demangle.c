@@ -18,22 +18,21 @@ struct parser {
 	struct demangle_node *nodes;
 	uint32_t count;
 	size_t cap;
-	uint32_t *subs; /* what S_, S0_ … stand for */
+	uint32_t *subs; /* nodes that the substitutions S_, S0_ … stand for */
 	size_t sub_count, sub_cap;
-	uint32_t *params; /* what T_, T0_ … stand for */
+	uint32_t *params; /* nodes that the template parameters T_, T0_ … stand for */
 	size_t param_count, param_cap;
 	unsigned depth;
 	bool no_memory;
 };
 
-/* Facts about a name that has been read. */
+/* Properties of a name that was just parsed. */
 struct name_state {
-	bool templated;	   /* ends with template arguments: as a function it has a return type */
-	bool plain;	   /* constructor, destructor, conversion: no return type even then */
-	struct str suffix; /* " const" and the like of a member function */
+	/* the name ends with template arguments: a function of that name has a return type */
+	bool templated;
+	bool plain;	   /* constructor, destructor or conversion: no return type even then */
+	struct str suffix; /* qualifiers of a member function, such as " const" */
 };
-
-/* ---- small parts ---- */
 
 static inline char peek(const struct parser *p, size_t ahead)
 {
@@ -63,7 +62,7 @@ static uint32_t parse_operator_name(struct parser *p, struct name_state *state);
 static uint32_t parse_template_args(struct parser *p, bool tag);
 static uint32_t parse_expression(struct parser *p);
 
-/* 0 = no memory, or more than any real name has. */
+/* Adds a node. Returns 0 without memory, or if there are more nodes than any real name has. */
 static uint32_t add_node(struct parser *p, enum node_kind kind, uint32_t a, uint32_t b,
 			 struct str text)
 {
@@ -95,13 +94,14 @@ static bool push_node(struct parser *p, uint32_t **list, size_t *count, size_t *
 	return true;
 }
 
-/* Makes the node available to S<n>_; passes it on, or 0. */
+/* Makes the node available to later substitutions S<n>_. Returns the node, or 0 on failure. */
 static uint32_t remember(struct parser *p, uint32_t node)
 {
 	return push_node(p, &p->subs, &p->sub_count, &p->sub_cap, node) ? node : 0;
 }
 
-/* Lists are built front to back: *last is the item that the next one is linked to. */
+/* Appends an item to a list that is built front to back; *last is the item that the next one is
+ * linked to. */
 static bool append_item(struct parser *p, uint32_t *first, uint32_t *last, uint32_t item)
 {
 	uint32_t node = item ? add_node(p, NODE_LIST, item, 0, STR("")) : 0;
@@ -116,7 +116,8 @@ static bool append_item(struct parser *p, uint32_t *first, uint32_t *last, uint3
 	return true;
 }
 
-/* Decimal number; false without digits, or when it is larger than any name. */
+/* Parses a decimal number. Returns false without digits, or if the number is larger than any
+ * name. */
 static bool parse_number(struct parser *p, size_t *value)
 {
 	*value = 0;
@@ -130,7 +131,7 @@ static bool parse_number(struct parser *p, size_t *value)
 	return true;
 }
 
-/* "_" is 0, "0_" is 1: base 10 or 36 (S). */
+/* Parses an index in base 10 or, for S, in base 36: "_" is 0, "0_" is 1. */
 static bool parse_index(struct parser *p, size_t base, size_t *index)
 {
 	size_t value = 0;
@@ -173,9 +174,7 @@ static uint32_t parse_source_name(struct parser *p)
 	return add_node(p, NODE_TEXT, 0, 0, text);
 }
 
-/* ---- names ---- */
-
-/* The digits of an index as text: lambdas and unnamed types are counted from 1. */
+/* Returns the digits of an index as text: lambdas and unnamed types are counted from 1. */
 static bool parse_ordinal(struct parser *p, struct str *text)
 {
 	size_t len = 0;
@@ -201,7 +200,7 @@ static uint32_t parse_unnamed(struct parser *p)
 	return add_node(p, NODE_LAMBDA, 0, list, number);
 }
 
-/* The last part of a name, which constructors repeat. */
+/* Returns the last part of a name, which constructors repeat. */
 static uint32_t last_part(const struct parser *p, uint32_t node)
 {
 	for (;;) {
@@ -239,7 +238,7 @@ static uint32_t parse_unqualified(struct parser *p, uint32_t scope, struct name_
 	char c = peek(p, 0);
 	uint32_t name;
 
-	if (c == 'L') { /* of internal linkage */
+	if (c == 'L') { /* the name has internal linkage */
 		p->at++;
 		c = peek(p, 0);
 	}
@@ -251,14 +250,14 @@ static uint32_t parse_unqualified(struct parser *p, uint32_t scope, struct name_
 		name = parse_constructor(p, scope, state);
 	else
 		name = parse_operator_name(p, state);
-	while (name && take(p, "B")) { /* ABI tags: read, not shown */
+	while (name && take(p, "B")) { /* ABI tags are parsed but not shown */
 		if (!parse_source_name(p))
 			return 0;
 	}
 	return name;
 }
 
-/* With `tag` these are the arguments that T_ refers to from now on. */
+/* Parses template arguments. With `tag`, T_ refers to these arguments from now on. */
 static uint32_t parse_template(struct parser *p, uint32_t name, struct name_state *state)
 {
 	uint32_t args = parse_template_args(p, state != NULL);
@@ -293,7 +292,7 @@ static uint32_t parse_substitution(struct parser *p)
 	return p->subs[index];
 }
 
-/* A parameter without a known argument belongs to a generic lambda. */
+/* Parses a template parameter. A parameter without a known argument belongs to a generic lambda. */
 static uint32_t parse_template_param(struct parser *p)
 {
 	size_t index;
@@ -322,7 +321,7 @@ static struct str parse_cv_suffix(struct parser *p)
 	}
 }
 
-/* One part of a nested name, put behind `scope`. */
+/* Parses one part of a nested name and puts it behind `scope`. */
 static uint32_t parse_prefix(struct parser *p, uint32_t scope, struct name_state *state)
 {
 	uint32_t part;
@@ -348,14 +347,14 @@ static uint32_t parse_nested(struct parser *p, struct name_state *state)
 	struct str suffix;
 	uint32_t name = 0;
 
-	p->at++; /* N */
+	p->at++; /* skips the letter N */
 	suffix = parse_cv_suffix(p);
 	if (peek(p, 0) == 'R' || peek(p, 0) == 'O')
 		p->at++;
 	if (state)
 		state->suffix = suffix;
 	while (peek(p, 0) != 'E') {
-		if (peek(p, 0) == 'M') { /* a lambda in a member's initialiser */
+		if (peek(p, 0) == 'M') { /* a lambda in the initialiser of a member */
 			p->at++;
 			continue;
 		}
@@ -366,7 +365,7 @@ static uint32_t parse_nested(struct parser *p, struct name_state *state)
 			return 0;
 	}
 	p->at++;
-	/* Back references name the whole name only as a type. */
+	/* A substitution refers to the whole name only as a type. */
 	if (name && p->sub_count && p->subs[p->sub_count - 1] == name)
 		p->sub_count--;
 	return name;
@@ -395,7 +394,7 @@ static uint32_t parse_local(struct parser *p, struct name_state *state)
 	uint32_t function, name;
 	size_t number;
 
-	p->at++; /* Z */
+	p->at++; /* skips the letter Z */
 	function = parse_encoding(p);
 	if (!function || !take(p, "E"))
 		return 0;
@@ -407,7 +406,7 @@ static uint32_t parse_local(struct parser *p, struct name_state *state)
 		name = add_text(p, "string literal");
 		return name ? add_node(p, NODE_NESTED, function, name, STR("")) : 0;
 	}
-	if (take(p, "d")) { /* in a default argument */
+	if (take(p, "d")) { /* a local name within a default argument */
 		if (peek(p, 0) != '_' && !parse_number(p, &number))
 			return 0;
 		if (!take(p, "_"))
@@ -455,8 +454,6 @@ static uint32_t parse_name(struct parser *p, struct name_state *state)
 	return name;
 }
 
-/* ---- types ---- */
-
 static const char *const builtins[26] = {
 	['a' - 'a'] = "signed char", ['b' - 'a'] = "bool",
 	['c' - 'a'] = "char",	     ['d' - 'a'] = "double",
@@ -480,12 +477,12 @@ static const struct {
 	{ "DF16b", "__bf16" }, { "Dn", "std::nullptr_t" }, { "Dc", "decltype(auto)" },
 };
 
-/* Parsed: the ret and params of F … E. */
+/* Parses a function type (F … E): its return type and parameters. */
 static uint32_t parse_function_type(struct parser *p)
 {
 	uint32_t returned, list;
 
-	p->at++; /* F */
+	p->at++; /* skips the letter F */
 	take(p, "Y");
 	returned = parse_type(p);
 	if (!returned || !parse_types(p, &list))
@@ -500,7 +497,7 @@ static uint32_t parse_array_type(struct parser *p)
 	uint32_t dimension = 0, element;
 	struct str digits = STR("");
 
-	p->at++; /* A */
+	p->at++; /* skips the letter A */
 	if (is_digit(peek(p, 0))) {
 		digits = str_make(p->at, 0);
 		while (is_digit(peek(p, 0))) {
@@ -516,7 +513,8 @@ static uint32_t parse_array_type(struct parser *p)
 	return element ? add_node(p, NODE_ARRAY, element, dimension, digits) : 0;
 }
 
-/* A type around another one: a pointer, a reference. Around a pack it becomes a pack of as many types. */
+/* Wraps a type, for example as a pointer or reference. A wrapped pack becomes a pack of as many wrapped
+ * types. */
 static uint32_t wrap_node(struct parser *p, enum node_kind kind, uint32_t inner, struct str text)
 {
 	uint32_t first = 0, last = 0;
@@ -533,7 +531,8 @@ static uint32_t wrap_node(struct parser *p, enum node_kind kind, uint32_t inner,
 		}
 		return add_node(p, NODE_PACK, 0, first, STR(""));
 	}
-	/* A reference to a reference, from a template argument, collapses to the shorter of both. */
+	/* A reference to a reference (from a template argument) collapses to the shorter of
+	 * both. */
 	if (text.ptr[0] == '&' && p->nodes[inner].kind == NODE_POINTER &&
 	    p->nodes[inner].text.ptr[0] == '&') {
 		if (p->nodes[inner].text.len < text.len)
@@ -549,7 +548,8 @@ static uint32_t wrap_type(struct parser *p, enum node_kind kind, struct str text
 	return wrap_node(p, kind, parse_type(p), text);
 }
 
-/* D…: long builtins, pack expansions, vectors. *built_in: S_ never refers to it. */
+/* Parses types that begin with D: long builtin types, pack expansions, vectors. *built_in:
+ * substitutions never refer to the type. */
 static uint32_t parse_d_type(struct parser *p, bool *built_in)
 {
 	size_t size;
@@ -578,17 +578,18 @@ static uint32_t parse_qualified_type(struct parser *p)
 	struct str suffix = parse_cv_suffix(p);
 	uint32_t inner = parse_type(p);
 
-	if (inner && p->nodes[inner].kind == NODE_FUNCTION) /* of a member: void () const */
+	/* the function is a member: void () const */
+	if (inner && p->nodes[inner].kind == NODE_FUNCTION)
 		return add_node(p, NODE_FUNCTION, p->nodes[inner].a, p->nodes[inner].b, suffix);
 	return inner ? add_node(p, NODE_SUFFIX, inner, 0, suffix) : 0;
 }
 
-/* U3AS1i: an address space, or another vendor's qualifier. */
+/* Parses a vendor qualifier such as the address space in U3AS1i. */
 static uint32_t parse_vendor_type(struct parser *p)
 {
 	uint32_t name, inner;
 
-	p->at++; /* U */
+	p->at++; /* skips the letter U */
 	name = parse_source_name(p);
 	if (name && peek(p, 0) == 'I' && !parse_template_args(p, false))
 		return 0;
@@ -600,7 +601,7 @@ static uint32_t parse_member_pointer(struct parser *p)
 {
 	uint32_t class, member;
 
-	p->at++; /* M */
+	p->at++; /* skips the letter M */
 	class = parse_type(p);
 	member = class ? parse_type(p) : 0;
 	return member ? add_node(p, NODE_MEMBER, class, member, STR("")) : 0;
@@ -677,7 +678,7 @@ static uint32_t parse_type(struct parser *p)
 	return known || !type ? type : remember(p, type);
 }
 
-/* Types until E, as in a lambda or a function; a lone v means no parameters. */
+/* Parses types up to E, as in a lambda or a function; a single v means no parameters. */
 static bool parse_types(struct parser *p, uint32_t *list)
 {
 	uint32_t last = 0;
@@ -693,11 +694,9 @@ static bool parse_types(struct parser *p, uint32_t *list)
 	return true;
 }
 
-/* ---- operators, template arguments, expressions ---- */
-
 static const struct {
 	char code[3];
-	uint8_t operands; /* in expressions; 0 = none of ours */
+	uint8_t operands; /* number of operands in expressions; 0 = not supported */
 	const char *text;
 } operators[] = {
 	{ "aN", 0, "&=" },    { "aS", 0, "=" },	       { "aa", 2, "&&" },  { "ad", 1, "&" },
@@ -746,13 +745,12 @@ static uint32_t parse_operator_name(struct parser *p, struct name_state *state)
 		return 0;
 	p->at += 2;
 	text = operators[found].text;
-	word = text[0] >= 'a' && text[0] <= 'z'; /* operator new, but operator+ */
+	/* a blank follows in "operator new", but not in "operator+" */
+	word = text[0] >= 'a' && text[0] <= 'z';
 	name = add_text(p, text);
 	return name ? add_node(p, NODE_PREFIX, name, 0, word ? STR("operator ") : STR("operator"))
 		    : 0;
 }
-
-/* ---- template arguments, literals, expressions ---- */
 
 static uint32_t parse_literal(struct parser *p)
 {
@@ -760,7 +758,7 @@ static uint32_t parse_literal(struct parser *p)
 	uint32_t type, inner;
 	size_t len = 0;
 
-	p->at++; /* L */
+	p->at++; /* skips the letter L */
 	if (take(p, "_Z") || take(p, "Z")) {
 		inner = parse_encoding(p);
 		return inner && take(p, "E") ? inner : 0;
@@ -833,7 +831,7 @@ static uint32_t parse_operation(struct parser *p)
 	return right ? add_node(p, NODE_BINARY, left, right, str_from(operators[found].text)) : 0;
 }
 
-/* Names that are looked up later: a::b<c>, up to E. */
+/* Parses a name that the compiler resolves later: a::b<c>, up to E. */
 static uint32_t parse_unresolved(struct parser *p)
 {
 	uint32_t scope = 0;
@@ -850,7 +848,7 @@ static uint32_t parse_unresolved(struct parser *p)
 	return scope;
 }
 
-/* Something::name, where the something is a type. */
+/* Parses TYPE::name. */
 static uint32_t parse_scoped_name(struct parser *p)
 {
 	uint32_t type = is_digit(peek(p, 0)) ? parse_unresolved(p) : parse_type(p);
@@ -896,9 +894,7 @@ static uint32_t parse_expression(struct parser *p)
 	return node;
 }
 
-/* ---- functions and variables ---- */
-
-/* "n24_": a distance that a thunk adds to a pointer. */
+/* Skips an offset such as "n24_", which a thunk adds to a pointer. */
 static bool skip_offset(struct parser *p)
 {
 	size_t number;
@@ -907,7 +903,7 @@ static bool skip_offset(struct parser *p)
 	return parse_number(p, &number) && take(p, "_");
 }
 
-/* A thunk: a small function of the compiler that calls another one. */
+/* Parses a thunk: a small function of the compiler that calls another one. */
 static uint32_t parse_thunk(struct parser *p)
 {
 	bool is_virtual = peek(p, 1) == 'v';
@@ -970,7 +966,7 @@ static uint32_t parse_function(struct parser *p)
 	return function ? add_node(p, NODE_ENCODING, name, function, STR("")) : 0;
 }
 
-/* A function inside a local name has template arguments of its own. */
+/* Parses an encoding. A function inside a local name has its own template arguments. */
 static uint32_t parse_encoding(struct parser *p)
 {
 	uint32_t *outer = p->params, encoding;
@@ -1002,9 +998,9 @@ bool demangle_name(struct str mangled, struct buf *out)
 		return false;
 	if (demangle_rust_legacy(str_make(p.at, (size_t)(p.end - p.at)), out))
 		return true;
-	p.count = 1; /* node 0 is "none" */
+	p.count = 1; /* node 0 means "none" */
 	root = parse_encoding(&p);
-	/* What follows a dot is the compiler's: .isra.0, .kd */
+	/* text after a dot was added by the compiler: .isra.0, .kd */
 	ok = root && (p.at == p.end || *p.at == '.') && demangle_print(p.nodes, root, out);
 	if (!ok)
 		out->len = before;

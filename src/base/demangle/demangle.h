@@ -15,7 +15,7 @@
  * bounds; out->failed is set when memory was short. */
 bool demangle_name(struct str mangled, struct buf *out);
 
-/* Appends the short form of a kernel's name, mangled or not. A short name stays as it is. */
+/* Appends the short form of a kernel's name, mangled or not. A short name is appended unchanged. */
 void kernel_short_name(struct str name, struct buf *out);
 
 #endif

@@ -12,7 +12,7 @@
 struct printer {
 	const struct demangle_node *nodes;
 	struct buf *out;
-	size_t limit; /* of out->len */
+	size_t limit; /* largest value of out->len */
 	uint32_t steps, depth;
 	bool failed;
 };
@@ -37,7 +37,8 @@ static char last_char(const struct printer *p)
 	return p->out->len ? p->out->ptr[p->out->len - 1] : '\0';
 }
 
-/* Items may be empty packs: the comma is removed when nothing was written after it. */
+/* Writes list items. A pack may be empty, so the comma is removed if nothing was written after
+ * it. */
 static void print_items(struct printer *p, uint32_t list, bool *any)
 {
 	for (; list && step(p); list = p->nodes[list].b) {
@@ -77,7 +78,8 @@ static bool is_declarator(const struct printer *p, uint32_t node)
 	return kind == NODE_FUNCTION || kind == NODE_ARRAY;
 }
 
-/* A pointer to a function or an array is written around its name: int (*)[3]. */
+/* Writes the part of a type before its name: pointers to functions and arrays surround the name,
+ * as in int (*)[3]. */
 static void print_left(struct printer *p, uint32_t node);
 static void print_right(struct printer *p, uint32_t node);
 
@@ -171,7 +173,7 @@ static void print_right(struct printer *p, uint32_t node)
 	p->depth--;
 }
 
-/* 4, 4u, true, (Kind)3 */
+/* Writes a literal: 4, 4u, true, (Kind)3. */
 static void print_literal(struct printer *p, const struct demangle_node *n)
 {
 	static const struct {
@@ -211,7 +213,7 @@ static void print_literal(struct printer *p, const struct demangle_node *n)
 	put(p, suffix);
 }
 
-/* Numbers start at 0 after an empty one: "" is 1, "0" is 2. */
+/* Writes the number of a lambda or unnamed type: the text "" means 1, "0" means 2. */
 static void print_ordinal(struct printer *p, struct str digits)
 {
 	int64_t number = -1;

@@ -10,23 +10,23 @@
 
 #define RUST_DEPTH 200
 #define RUST_TEXT_MAX 65536
-#define RUST_STEPS_MAX 65536 /* types and paths; references could repeat each other */
+/* largest number of types and paths; back references could repeat each other endlessly */
+#define RUST_STEPS_MAX 65536
 
 struct rust {
-	struct str name; /* behind "_R" */
+	struct str name; /* the mangled name after "_R" */
 	size_t at;
 	struct buf *out;
-	size_t begin; /* of the text in `out` */
+	size_t begin; /* offset in `out` at which the demangled text begins */
 	unsigned depth, steps;
-	uint64_t lifetimes; /* bound by the binders around */
-	bool silent; /* read, but do not write: the path of an impl block, the crate at the end */
+	uint64_t lifetimes; /* number of lifetimes that the surrounding binders bind */
+	/* parse without writing: for the path of an impl block and the crate at the end */
+	bool silent;
 	bool bad;
 };
 
 static void rust_path(struct rust *r, bool value);
 static void rust_type(struct rust *r);
-
-/* ---- small parts ---- */
 
 static char rust_peek(const struct rust *r)
 {
@@ -71,14 +71,14 @@ static void rust_put_number(struct rust *r, uint64_t value)
 	rust_puts(r, text);
 }
 
-/* Enters a path or a type; false, and bad, when there are too many. */
+/* Counts a path or a type. Returns false and sets `bad` if there are too many. */
 static bool rust_enter(struct rust *r)
 {
 	r->bad |= ++r->depth > RUST_DEPTH || ++r->steps > RUST_STEPS_MAX;
 	return !r->bad;
 }
 
-/* "_" is 0, "0_" is 1, "Z_" is 62. */
+/* Parses a base-62 number: "_" is 0, "0_" is 1, "Z_" is 62. */
 static uint64_t rust_base62(struct rust *r)
 {
 	uint64_t value = 0;
@@ -99,17 +99,15 @@ static uint64_t rust_base62(struct rust *r)
 	return value + 1;
 }
 
-/* A number after an optional letter: 0 without the letter, else the number plus one. */
+/* Parses an optional number: 0 without its letter, else the number plus one. */
 static uint64_t rust_optional(struct rust *r, char letter)
 {
 	return rust_eat(r, letter) ? rust_base62(r) + 1 : 0;
 }
 
-/* ---- identifiers ---- */
+#define CODE_POINTS 128 /* largest number of code points in an identifier that is not ASCII */
 
-#define CODE_POINTS 128 /* in an identifier that is not ASCII */
-
-/* RFC 3492 with an underscore for the hyphen. */
+/* Decodes Punycode (RFC 3492) with an underscore in place of the hyphen. */
 static void rust_punycode(struct rust *r, struct str text)
 {
 	uint32_t points[CODE_POINTS], code = 128, bias = 72, i = 0;
@@ -182,7 +180,8 @@ static struct rust_ident rust_ident(struct rust *r)
 			len = len * 10 + (size_t)(rust_next(r) - '0');
 			r->bad |= len > MANGLED_MAX;
 		}
-	rust_eat(r, '_'); /* before a name that begins with a digit or an underscore */
+	/* separates the length from a name that begins with a digit or an underscore */
+	rust_eat(r, '_');
 	r->bad |= len > r->name.len - r->at;
 	if (!r->bad) {
 		ident.text = str_make(r->name.ptr + r->at, len);
@@ -199,9 +198,7 @@ static void rust_put_ident(struct rust *r, struct rust_ident ident)
 		rust_put(r, ident.text);
 }
 
-/* ---- lifetimes ---- */
-
-/* 0 is an erased lifetime; others count from the innermost binder. */
+/* Writes a lifetime. Number 0 is an erased lifetime; others count from the innermost binder. */
 static void rust_put_lifetime(struct rust *r, uint64_t index)
 {
 	uint64_t depth = r->lifetimes - index;
@@ -220,7 +217,8 @@ static void rust_put_lifetime(struct rust *r, uint64_t index)
 	}
 }
 
-/* "for<'a, 'b> "; returns how many lifetimes are bound; the caller unbinds them. */
+/* Writes a binder such as "for<'a, 'b> " and returns how many lifetimes it binds; the caller
+ * unbinds them. */
 static uint64_t rust_binder(struct rust *r)
 {
 	uint64_t count = rust_optional(r, 'G');
@@ -238,12 +236,11 @@ static uint64_t rust_binder(struct rust *r)
 	return count;
 }
 
-/* ---- references ---- */
-
-/* Moves to the target of a reference; false when it is not followed. *back is the place to continue at. */
+/* Moves to the target of a back reference; false if it is not followed. *back becomes the position to
+ * continue at. */
 static bool rust_reference(struct rust *r, size_t *back)
 {
-	size_t here = r->at - 1; /* of the B */
+	size_t here = r->at - 1; /* position of the letter B */
 	uint64_t to = rust_base62(r);
 
 	r->bad |= to >= here;
@@ -253,8 +250,6 @@ static bool rust_reference(struct rust *r, size_t *back)
 	r->at = (size_t)to;
 	return true;
 }
-
-/* ---- constants ---- */
 
 static void rust_put_char(struct rust *r, uint64_t code)
 {
@@ -319,8 +314,6 @@ static void rust_const(struct rust *r)
 	}
 }
 
-/* ---- types ---- */
-
 static const char *rust_basic_type(char c)
 {
 	static const char *const names[] = {
@@ -342,7 +335,7 @@ static void rust_generic_arg(struct rust *r)
 		rust_type(r);
 }
 
-/* Up to the E; returns how many. */
+/* Parses items up to the letter E and returns their number. */
 static size_t rust_list(struct rust *r, void (*item)(struct rust *))
 {
 	size_t count = 0;
@@ -385,7 +378,7 @@ static void rust_function_type(struct rust *r)
 	r->lifetimes -= bound;
 }
 
-/* A path whose list of generic arguments stays open: associated types are added to it. */
+/* Parses a path and leaves its list of generic arguments open: associated types are added to it. */
 static bool rust_open_path(struct rust *r)
 {
 	bool open = false;
@@ -489,7 +482,7 @@ static void rust_type_of(struct rust *r, char kind)
 			rust_type(r);
 		r->at = back;
 		break;
-	default: /* a path */
+	default: /* all other letters begin a path */
 		r->at--;
 		rust_path(r, false);
 	}
@@ -510,8 +503,6 @@ static void rust_type(struct rust *r)
 		rust_type_of(r, kind);
 	r->depth--;
 }
-
-/* ---- paths ---- */
 
 static void rust_nested(struct rust *r, bool value)
 {
@@ -544,7 +535,7 @@ static void rust_impl(struct rust *r, char kind)
 {
 	bool was = r->silent;
 
-	if (kind != 'Y') { /* where the block stands is not shown */
+	if (kind != 'Y') { /* the location of the impl block is not shown */
 		rust_optional(r, 's');
 		r->silent = true;
 		rust_path(r, false);
@@ -559,7 +550,8 @@ static void rust_impl(struct rust *r, char kind)
 	rust_puts(r, ">");
 }
 
-/* `value`: the name of a function or variable, in which generic arguments are written ::<T>. */
+/* Parses a path. `value`: the path names a function or variable, whose generic arguments are
+ * written ::<T>. */
 static void rust_path(struct rust *r, bool value)
 {
 	size_t back;
@@ -605,18 +597,17 @@ bool demangle_rust_v0(struct str name, struct buf *out)
 	if (!name.len || name.ptr[0] < 'A' || name.ptr[0] > 'Z')
 		return false;
 	rust_path(&r, true);
-	if (rust_peek(&r) >= 'A' && rust_peek(&r) <= 'Z') { /* the crate that has made it */
+	/* skips the crate that instantiated the function */
+	if (rust_peek(&r) >= 'A' && rust_peek(&r) <= 'Z') {
 		r.silent = true;
 		rust_path(&r, false);
 	}
-	/* What follows is of the compiler: .llvm.123 */
+	/* text after a dot was added by the compiler: .llvm.123 */
 	r.bad |= r.at < name.len && name.ptr[r.at] != '.' && name.ptr[r.at] != '$';
 	if (r.bad)
 		out->len = r.begin;
 	return !r.bad;
 }
-
-/* ---- legacy names ---- */
 
 static bool is_hash(struct str part)
 {
@@ -631,10 +622,12 @@ static bool is_hash(struct str part)
 			return false;
 		seen |= 1u << (is_digit(c) ? c - '0' : c - 'a' + 10);
 	}
-	return __builtin_popcount(seen) >= 5; /* a hash, and not a name that looks like one */
+	/* enough different digits for a hash; a name could look like one by chance */
+	return __builtin_popcount(seen) >= 5;
 }
 
-/* "$LT$" and the like; returns its length, 0 when it is not one. */
+/* Writes the character of a legacy escape such as "$LT$". Returns the length of the escape, or 0
+ * if there is none. */
 static size_t put_legacy_escape(struct buf *out, struct str s)
 {
 	static const struct {
@@ -706,7 +699,7 @@ bool demangle_rust_legacy(struct str name, struct buf *out)
 			break;
 		rest = str_skip(rest, digits);
 		if (len == 17 && rest.len == 17 && parts)
-			return true; /* the hash */
+			return true; /* the last part was the hash */
 		if (parts)
 			buf_puts(out, "::");
 		if (!put_legacy_part(out, str_first(rest, len)))

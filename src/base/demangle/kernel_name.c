@@ -8,7 +8,7 @@
  */
 #include "base/demangle/demangle.h"
 
-#define ARGS_SHOWN 40 /* columns that template arguments may take */
+#define ARGS_SHOWN 40 /* number of columns that template arguments may take */
 #define WRAPPERS_MAX 4
 
 static bool is_word(char c)
@@ -22,7 +22,8 @@ static bool ends_with_word(struct str s, struct str word)
 	return str_ends(s, word) && (s.len == word.len || !is_word(s.ptr[s.len - word.len - 1]));
 }
 
-/* "->", and < > << >> after "operator", are not brackets. Returns how many bytes to skip. */
+/* Detects "->", and < > << >> after "operator", which are not brackets. Returns how many bytes
+ * to skip. */
 static size_t no_bracket(struct str s, size_t at)
 {
 	struct str before = str_first(s, at);
@@ -37,7 +38,7 @@ static size_t no_bracket(struct str s, size_t at)
 	return len;
 }
 
-/* The position after the bracket that closes the one at `at`; s.len when none does. */
+/* Returns the position after the bracket that closes the one at `at`; s.len if none does. */
 static size_t skip_brackets(struct str s, size_t at)
 {
 	size_t depth = 0, passed;
@@ -70,7 +71,8 @@ static size_t skip_brackets(struct str s, size_t at)
 	return s.len;
 }
 
-/* "Memcpy HtoD (Pageable -> Device)" is a text for people, not a declaration. */
+/* Returns whether the name is a C++ declaration; "Memcpy HtoD (Pageable -> Device)" is a text
+ * for people. */
 static bool is_declaration(struct str s)
 {
 	for (size_t i = 1; i < s.len; i++)
@@ -98,7 +100,7 @@ static struct str without_parameters(struct str s)
 	return s;
 }
 
-/* The last word outside brackets: a return type and "static" stand before it. */
+/* Returns the last word outside of brackets; a return type and "static" stand before it. */
 static struct str without_return_type(struct str s)
 {
 	size_t start = 0;
@@ -114,7 +116,7 @@ static struct str without_return_type(struct str s)
 	return str_skip(s, start);
 }
 
-/* Cuts the next argument off a list between < and >. */
+/* Cuts off the next argument of a list between < and >. */
 static bool next_argument(struct str *rest, struct str *argument)
 {
 	size_t at = 0;
@@ -135,7 +137,7 @@ static bool next_argument(struct str *rest, struct str *argument)
 	return true;
 }
 
-/* The arguments of the first template in a name, without the brackets. */
+/* Returns the arguments of the first template in a name, without the brackets. */
 static struct str first_arguments(struct str s)
 {
 	for (size_t at = 0, end; at < s.len; at = end) {
@@ -148,7 +150,8 @@ static struct str first_arguments(struct str s)
 	return STR("");
 }
 
-/* The function or class that a type is named after: for a lambda, the function around it. */
+/* Returns the function or class that a type is named after; for a lambda, the function around
+ * it. */
 static struct str base_name(struct str type)
 {
 	size_t start = 0, stop = type.len;
@@ -169,11 +172,12 @@ static struct str base_name(struct str type)
 	return str_trim(str_make(type.ptr + start, stop - start));
 }
 
-/* Classes and functions that only run one of their arguments; PyTorch has many. */
+/* Names of wrapper classes and functions that only run one of their template arguments; PyTorch
+ * has many. */
 static const struct {
 	const char *name;
-	bool whole;	   /* not just the beginning */
-	unsigned argument; /* from 1 */
+	bool whole;	   /* the whole name must match, not only its beginning */
+	unsigned argument; /* number of the argument that is run, from 1 */
 } wrappers[] = {
 	{ "gpu_kernel", false, 1 },    { "gpu_index_kernel", false, 1 },
 	{ "BinaryFunctor", true, 4 },  { "BUnaryFunctor", true, 4 },
@@ -219,7 +223,7 @@ static bool is_simple(struct str argument)
 	return true;
 }
 
-/* Numbers and plain types up to the first argument with a name of its own. */
+/* Writes numbers and plain types up to the first argument that has a name of its own. */
 static void put_arguments(struct str list, struct buf *out)
 {
 	size_t shown = 0, count = 0;
@@ -244,7 +248,8 @@ static void put_arguments(struct str list, struct buf *out)
 	buf_add_char(out, '>');
 }
 
-/* A name without parameters: template arguments of scopes become <…>, those of the last part are shortened. */
+/* Writes a name without parameters: template arguments of scopes become <…>, those of the last part are
+ * shortened. */
 static void put_name(struct str s, struct buf *out)
 {
 	for (size_t at = 0, end; at < s.len; at = end) {
@@ -267,7 +272,7 @@ static void put_name(struct str s, struct buf *out)
 	}
 }
 
-/* A suffix that ROCm's loader adds. */
+/* Removes the suffix that ROCm's loader adds. */
 static struct str without_suffix(struct str name)
 {
 	return str_ends(name, STR(".kd")) ? str_first(name, name.len - 3) : name;

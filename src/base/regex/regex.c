@@ -11,20 +11,25 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-#define PATTERN_LIMIT ((size_t)87381)  /* instructions; about RE2's limit for one pattern */
-#define LIST_LIMIT ((size_t)1 << 21)   /* of all patterns of a list */
-#define CACHE_LIMIT ((size_t)4 << 20)  /* bytes of states before they are dropped */
-#define WORK_LIMIT ((uint64_t)2 << 30) /* instructions looked at while making states */
+/* largest number of instructions of one pattern; about RE2's limit */
+#define PATTERN_LIMIT ((size_t)87381)
+/* largest number of instructions of all patterns of a list */
+#define LIST_LIMIT ((size_t)1 << 21)
+/* number of bytes of states after which all states are dropped */
+#define CACHE_LIMIT ((size_t)4 << 20)
+/* largest number of instructions that are visited to make states */
+#define WORK_LIMIT ((uint64_t)2 << 30)
 #define WHY_BYTES 256
 
-/* The byte before the current place; classified only when the program needs it. */
+/* The kind of byte before the current place; determined only if the program needs it. */
 enum before { BEFORE_NOTHING, BEFORE_WORD, BEFORE_NEWLINE, BEFORE_OTHER };
 
-/* Values of the transition table: 0 is not known yet. */
+/* Special values of the transition table; 0 means that the transition is not known yet. */
 enum { NEXT_UNKNOWN, NEXT_DEAD, NEXT_FIRST };
 
 struct state {
-	const uint32_t *insts; /* ascending; RANGE, ASSERT and MATCH only */
+	/* instructions of the state in ascending order: RANGE, ASSERT and MATCH only */
+	const uint32_t *insts;
 	uint32_t count;
 	enum before before;
 };
@@ -34,24 +39,23 @@ struct regex {
 	struct program p;
 	bool asserts;
 	uint8_t class_of[256];
-	uint8_t byte_of[257]; /* one byte of each class */
-	uint32_t classes;     /* without the end of the text, which is class number `classes` */
+	uint8_t byte_of[257]; /* one example byte of each class */
+	/* number of classes without the end of the text, which is class number `classes` */
+	uint32_t classes;
 
-	struct arena arena; /* of the states' sets */
+	struct arena arena; /* memory of the states' sets */
 	struct map map;
-	struct state *states; /* numbered from NEXT_FIRST */
+	struct state *states; /* states, numbered from NEXT_FIRST */
 	size_t state_count, state_cap;
-	uint32_t *next; /* [state][class] */
+	uint32_t *next; /* transition table: [state][class] */
 	size_t next_cap, cache_bytes;
 
-	uint32_t *mark; /* per instruction: when it was last seen */
+	uint32_t *mark; /* for each instruction: the last pass that visited it */
 	uint32_t now;
-	uint32_t *stack, *found; /* scratch, as long as the program */
+	uint32_t *stack, *found; /* scratch memory, as long as the program */
 	uint64_t work;
 	uint32_t start;
 };
-
-/* ---- programs ---- */
 
 static bool room(struct program *p, size_t more)
 {
@@ -91,9 +95,7 @@ void program_copy(struct program *p, size_t from, size_t count)
 	p->count += count;
 }
 
-/* ---- assertions ---- */
-
-/* Whether an assertion holds between `before` and the byte c (-1 = end of text). */
+/* Returns whether an assertion holds between `before` and the byte c (-1 = end of text). */
 static bool holds(uint8_t kind, enum before before, int c)
 {
 	bool boundary = (before == BEFORE_WORD) != regex_is_word(c);
@@ -121,8 +123,6 @@ static enum before before_of(const struct regex *re, int c)
 		return BEFORE_NOTHING;
 	return regex_is_word(c) ? BEFORE_WORD : c == '\n' ? BEFORE_NEWLINE : BEFORE_OTHER;
 }
-
-/* ---- states ---- */
 
 static void new_pass(struct regex *re)
 {
@@ -217,7 +217,7 @@ static uint32_t find_state(const struct regex *re, uint64_t hash, uint32_t count
 	return 0;
 }
 
-/* The state of the set found[0..count); 0 without memory. */
+/* Returns the state of the set found[0..count); 0 without memory. */
 static uint32_t intern(struct regex *re, uint32_t count, enum before before)
 {
 	uint64_t hash = map_hash_u64(before, count);
@@ -244,7 +244,7 @@ static uint32_t intern(struct regex *re, uint32_t count, enum before before)
 	return id;
 }
 
-/* Makes found[] the instructions of `s` that can be tried when c comes next. */
+/* Fills found[] with the instructions of `s` that can run when c is the next byte. */
 static uint32_t ready(struct regex *re, const struct state *s, int c)
 {
 	uint32_t top = 0;
@@ -255,7 +255,7 @@ static uint32_t ready(struct regex *re, const struct state *s, int c)
 	return follow(re, top, 0, s->before, c);
 }
 
-/* At the end of the text: DEAD or FIRST for no or yes. */
+/* Returns the result at the end of the text: NEXT_FIRST for a match, NEXT_DEAD for none. */
 static uint32_t step_end(struct regex *re, const struct state *s)
 {
 	uint32_t count = ready(re, s, -1);
@@ -294,7 +294,8 @@ static uint32_t first_state(struct regex *re)
 	return re->start;
 }
 
-/* Makes the next state; with too many states all are dropped and the new one becomes the first. */
+/* Makes the next state. If there are too many states, all are dropped and the new one becomes
+ * the first. */
 static uint32_t make_next(struct regex *re, uint32_t from, uint32_t class)
 {
 	struct state s = re->states[from - NEXT_FIRST];
@@ -347,8 +348,6 @@ bool regex_run(struct regex_list *list, struct str text)
 	return at ? at >= NEXT_FIRST : fail(list, OW_E_NO_MEMORY);
 }
 
-/* ---- compiling ---- */
-
 static void find_classes(struct regex *re)
 {
 	bool begins[257] = { [0] = true };
@@ -372,7 +371,7 @@ static void find_classes(struct regex *re)
 	re->classes = class + 1;
 }
 
-/* One pattern: SPLIT to the next one, its program, MATCH. */
+/* Adds one pattern: a SPLIT to the next pattern, the program of this one, and MATCH. */
 static bool add_pattern(struct program *p, struct str pattern, char *why)
 {
 	size_t begin = p->count;
@@ -435,12 +434,12 @@ static ow_status compile(struct regex_list *list, const char *const *patterns, s
 		if (invalid)
 			invalid(arg, pattern, why);
 	}
-	if (!re->p.count) { /* nothing valid: never matches */
+	if (!re->p.count) { /* without a valid pattern the list never matches */
 		regex_free(re);
 		list->regex = NULL;
 		return OW_OK;
 	}
-	/* where the last pattern's SPLIT leads to */
+	/* target of the last pattern's SPLIT */
 	re->p.limit = SIZE_MAX;
 	program_emit(&re->p, (struct inst){ .op = INST_FAIL });
 	if (re->p.no_memory || !prepare(re))

@@ -18,15 +18,16 @@ struct regex;
 
 struct regex_list {
 	struct mem *mem;
-	bool everything;     /* matches all texts, without looking */
-	struct regex *regex; /* NULL without a valid pattern */
-	ow_status status;    /* of the first failure of regex_match: memory, or OW_E_LIMIT */
+	bool everything;     /* the list matches all texts, so no text is examined */
+	struct regex *regex; /* compiled patterns; NULL without a valid pattern */
+	/* status of the first failure of regex_match: no memory, or OW_E_LIMIT */
+	ow_status status;
 };
 
-/* Called for each invalid pattern, with the reason in RE2's words. */
+/* Receives each invalid pattern with the reason in RE2's words. */
 typedef void (*regex_invalid_fn)(void *arg, struct str pattern, const char *why);
 
-/* Fails only for lack of memory. */
+/* Compiles the patterns. Fails only for lack of memory. */
 ow_status regex_list_init(struct regex_list *list, struct mem *mem, const char *const *patterns,
 			  size_t count, regex_invalid_fn invalid, void *arg, struct ow_error *err);
 /* The same, but a list that is just ".*" matches everything, also texts with line feeds or with invalid UTF-8, which
@@ -36,10 +37,11 @@ ow_status regex_list_init_all(struct regex_list *list, struct mem *mem, const ch
 			      struct ow_error *err);
 void regex_list_release(struct regex_list *list);
 
-/* Slow path of regex_match. */
+/* Matches a text; called by regex_match. */
 bool regex_run(struct regex_list *list, struct str text);
 
-/* Whether one of the patterns matches all of the text; false after a failure, see status. */
+/* Returns whether one of the patterns matches the whole text; false after a failure, see
+ * `status`. */
 static inline bool regex_match(struct regex_list *list, struct str text)
 {
 	if (list->everything)
@@ -47,7 +49,7 @@ static inline bool regex_match(struct regex_list *list, struct str text)
 	return list->regex && regex_run(list, text);
 }
 
-/* Puts the failure of matching, if there was one, into err. */
+/* Copies the first failure of regex_match, if there was one, to err. */
 ow_status regex_list_status(const struct regex_list *list, struct ow_error *err);
 
 #endif

@@ -7,8 +7,6 @@
 #include "base/regex/regex_unicode_tables.h"
 #include "base/vec.h"
 
-/* ---- Unicode ---- */
-
 static uint32_t unicode_next_case(uint32_t rune)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(folds); i++)
@@ -27,7 +25,7 @@ static void unicode_cased(uint32_t lo, uint32_t hi, void (*each)(void *arg, uint
 				each(arg, c);
 }
 
-/* The runs of the wanted kinds: the kind is in the low `bits` of a run. */
+/* Adds the runs of the wanted kinds; the kind is in the low `bits` of a run. */
 static void add_runs(struct ranges *r, const uint32_t *runs, size_t count, unsigned bits,
 		     const bool *wanted)
 {
@@ -48,7 +46,7 @@ static bool unicode_class(struct ranges *r, struct str name)
 		return true;
 	}
 	for (size_t i = 0; i < ARRAY_COUNT(category_names);
-	     i++) { /* "Lu", or "L" for all of them */
+	     i++) { /* "Lu" names one category, "L" all that begin with L */
 		wanted[i] = name.len && str_starts(str_from(category_names[i]), name);
 		known |= wanted[i];
 	}
@@ -62,8 +60,6 @@ static bool unicode_class(struct ranges *r, struct str name)
 		add_runs(r, script_runs, ARRAY_COUNT(script_runs), 8, wanted);
 	return known;
 }
-
-/* ---- sets ---- */
 
 void ranges_add(struct ranges *r, uint32_t lo, uint32_t hi)
 {
@@ -228,15 +224,14 @@ bool ranges_add_unicode(struct ranges *r, struct str name, bool negated, bool fo
 	return known;
 }
 
-/* ---- UTF-8 ---- */
-
-/* One alternative of the set: ranges of bytes, one after the other. */
+/* One alternative of a set: ranges of bytes, one after the other. */
 struct sequence {
 	uint8_t lo[4], hi[4];
 	uint32_t len;
 };
 
-/* Alternatives are chained: SPLIT, sequence, JUMP to the end; the last one needs neither. */
+/* Emits one alternative. Alternatives are chained: SPLIT, sequence, JUMP to the end; the last
+ * one needs neither SPLIT nor JUMP. */
 static void emit_sequence(struct program *p, const struct sequence *q, bool last, size_t *jumps)
 {
 	if (!last)
@@ -286,7 +281,7 @@ static uint32_t split(struct range r)
 	return r.hi;
 }
 
-/* The beginning of a range whose bytes are ranges. */
+/* Returns the first part of a range of code points whose UTF-8 bytes are ranges. */
 static struct range first_part(struct range r)
 {
 	uint32_t hi;
@@ -296,7 +291,8 @@ static struct range first_part(struct range r)
 	return r;
 }
 
-/* Everything beyond ASCII, as in RE2: overlong forms and surrogates match, too, which makes the program smaller. */
+/* Emits everything beyond ASCII, as RE2 does: overlong forms and surrogates match, too, which makes the
+ * program smaller. */
 static void emit_beyond_ascii(struct program *p, bool last, size_t *jumps)
 {
 	static const struct sequence parts[] = {

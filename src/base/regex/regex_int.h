@@ -12,10 +12,10 @@
 #include "base/regex/regex.h"
 
 enum inst_op {
-	INST_RANGE,  /* one byte in [lo, hi], then the next instruction */
-	INST_SPLIT,  /* the next instruction, and the one at +jump */
-	INST_JUMP,   /* the one at +jump */
-	INST_ASSERT, /* the next instruction if the assertion `lo` holds here */
+	INST_RANGE,  /* match one byte in [lo, hi], then run the next instruction */
+	INST_SPLIT,  /* try the next instruction and the one at +jump */
+	INST_JUMP,   /* continue with the instruction at +jump */
+	INST_ASSERT, /* run the next instruction if the assertion `lo` holds here */
 	INST_MATCH,
 	INST_FAIL
 };
@@ -38,21 +38,21 @@ struct program {
 	struct mem *mem;
 	struct inst *insts;
 	size_t count, cap;
-	size_t limit; /* beyond this the pattern is too large */
+	size_t limit; /* largest number of instructions */
 	bool too_large, no_memory;
 };
 
 void program_emit(struct program *p, struct inst inst);
-/* Opens a gap of one instruction at `at`. */
+/* Inserts one instruction at `at`. */
 void program_insert(struct program *p, size_t at, struct inst inst);
-/* Appends a copy of [from, from + count). */
+/* Appends a copy of the instructions [from, from + count). */
 void program_copy(struct program *p, size_t from, size_t count);
 static inline bool program_failed(const struct program *p)
 {
 	return p->too_large || p->no_memory;
 }
 
-/* A set of code points, as ranges in any order until ranges_normalize. */
+/* A range of code points. A set has its ranges in any order until ranges_normalize. */
 struct range {
 	uint32_t lo, hi;
 };
@@ -65,20 +65,20 @@ struct ranges {
 #define RUNE_MAX 0x10ffffu
 
 void ranges_add(struct ranges *r, uint32_t lo, uint32_t hi);
-/* With everything that differs from it by case only. */
+/* Adds a range and everything that differs from it only by case. */
 void ranges_add_folded(struct ranges *r, uint32_t lo, uint32_t hi);
 void ranges_normalize(struct ranges *r);
-void ranges_negate(struct ranges *r); /* normalizes first */
+void ranges_negate(struct ranges *r); /* replaces the set by its complement; normalizes first */
 /* Adds the ranges of another set, or of its complement. */
 void ranges_add_set(struct ranges *r, const struct range *items, size_t count, bool negated,
 		    bool fold);
-/* \d \s \w and their negations by letter; false for other letters. */
+/* Adds the class \d, \s or \w or its negation, by its letter; false for other letters. */
 bool ranges_add_perl(struct ranges *r, char letter, bool fold);
-/* "alpha" of [[:alpha:]]; false for other names. */
+/* Adds a POSIX class, such as "alpha" of [[:alpha:]]; false for other names. */
 bool ranges_add_posix(struct ranges *r, struct str name, bool negated, bool fold);
-/* "Greek", "L", "Lu", "Any" of \p{…}; false for unknown names. */
+/* Adds a class of \p{…}: "Greek", "L", "Lu", "Any"; false for unknown names. */
 bool ranges_add_unicode(struct ranges *r, struct str name, bool negated, bool fold);
-/* The bytes of one code point of the (normalized) set. */
+/* Emits a program that matches the bytes of one code point of the (normalized) set. */
 void ranges_emit(const struct ranges *r, struct program *p);
 
 static inline bool regex_is_word(int c)
@@ -87,7 +87,8 @@ static inline bool regex_is_word(int c)
 	       c == '_';
 }
 
-/* Appends the program of a pattern; on a syntax error leaves the program as it was and fills `why`. */
+/* Appends the program of a pattern. On a syntax error the program stays as it was and `why` gets
+ * the reason. */
 bool regex_parse(struct program *p, struct str pattern, char *why, size_t why_size);
 
 #endif

@@ -8,9 +8,9 @@
 
 #include <stdarg.h>
 
-/* The state of reading a part of a pattern, and the place of a syntax error. */
+/* State of the parser within a part of a pattern, and the position of a syntax error. */
 struct regex_reader {
-	bool fold; /* (?i) holds */
+	bool fold; /* the flag (?i) is on */
 	char *why;
 	size_t why_size;
 };
@@ -29,16 +29,12 @@ static uint32_t regex_rune(struct str *rest)
 	return rune;
 }
 
-/* Puts "what: where" into r->why and returns false. */
+/* Writes "what: where" to r->why and returns false. */
 static bool regex_bad(const struct regex_reader *r, const char *what, struct str where)
 {
 	snprintf(r->why, r->why_size, "%s: %.*s", what, STR_ARG(where));
 	return false;
 }
-
-/* ---- escapes and classes ---- */
-
-/* ---- escapes ---- */
 
 static int hex_value(uint32_t c)
 {
@@ -87,7 +83,7 @@ static uint32_t octal_escape(struct str *rest, uint32_t first)
 	return code;
 }
 
-/* The code point that an escape means, from the backslash on. */
+/* Returns the code point that an escape stands for; the text begins with the backslash. */
 static bool regex_read_escape(const struct regex_reader *r, struct str *rest, uint32_t *rune)
 {
 	static const char letters[] = "afnrtv", meaning[] = "\a\f\n\r\t\v";
@@ -117,7 +113,7 @@ static bool regex_read_escape(const struct regex_reader *r, struct str *rest, ui
 	return ok || regex_bad(r, "invalid escape sequence", regex_between(begin, *rest));
 }
 
-/* \pL or \p{Greek} or \p{^Greek}, \P…; *rest is at the backslash. */
+/* Reads \pL, \p{Greek}, \p{^Greek} or \P…; *rest begins with the backslash. */
 static bool regex_read_unicode(const struct regex_reader *r, struct str *rest, struct ranges *set)
 {
 	struct str begin = *rest, name;
@@ -147,9 +143,7 @@ static bool regex_read_unicode(const struct regex_reader *r, struct str *rest, s
 	return regex_bad(r, "invalid character class range", regex_between(begin, *rest));
 }
 
-/* ---- classes ---- */
-
-/* [:alpha:] inside a class: 1 = taken, 0 = not one, -1 = wrong. */
+/* Reads a class such as [:alpha:]. Returns 1 = read, 0 = not a class, -1 = invalid. */
 static int posix_class(const struct regex_reader *r, struct str *rest, struct ranges *set)
 {
 	struct str name;
@@ -204,7 +198,7 @@ static bool class_range(const struct regex_reader *r, struct str *rest, struct r
 	return true;
 }
 
-/* One member: a named class, an escape class, or a range. */
+/* Reads one member of a class: a named class, an escape class, or a range. */
 static bool class_member(const struct regex_reader *r, struct str *rest, struct ranges *set)
 {
 	int posix = posix_class(r, rest, set);
@@ -237,22 +231,22 @@ static bool regex_read_class(const struct regex_reader *r, struct str *rest, str
 	return true;
 }
 
-/* ---- patterns ---- */
-
-#define REPEAT_MAX 1000 /* RE2's limit, also for the product of nested ones */
+#define REPEAT_MAX 1000 /* RE2's limit for repetitions, also for the product of nested ones */
 #define NONE SIZE_MAX
 
 enum flag { FLAG_FOLD = 1, FLAG_MULTI_LINE = 2, FLAG_DOT_NL = 4, FLAG_UNGREEDY = 8 };
 
 struct group {
-	size_t begin;	  /* where the group starts */
-	size_t branch;	  /* where the current alternative starts */
-	size_t jumps;	  /* last unresolved jump to the group's end, a chain; or NONE */
-	size_t atom;	  /* what a quantifier would repeat, or NONE */
-	uint32_t repeats; /* product of the quantifiers inside the atom */
-	uint32_t inside;  /* the largest of these products in the group */
-	unsigned flags;	  /* restored after the group */
-	struct str open;  /* the pattern from its parenthesis on */
+	size_t begin;  /* first instruction of the group */
+	size_t branch; /* first instruction of the current alternative */
+	/* chain of unresolved jumps to the end of the group, the last one first; or NONE */
+	size_t jumps;
+	/* first instruction of the part that a quantifier would repeat, or NONE */
+	size_t atom;
+	uint32_t repeats; /* product of the quantifiers inside that part */
+	uint32_t inside;  /* largest of these products in the group */
+	unsigned flags;	  /* flags before the group, restored after it */
+	struct str open;  /* the pattern from the group's parenthesis on */
 };
 
 struct parser {
@@ -261,8 +255,8 @@ struct parser {
 	struct str whole;
 	unsigned flags;
 	struct group *groups;
-	size_t depth, cap; /* groups[depth - 1] is the current one */
-	struct str unary;  /* the quantifier just read, if the last token was one */
+	size_t depth, cap; /* number of open groups; groups[depth - 1] is the current one */
+	struct str unary;  /* quantifier that was just read, if the last token was one */
 	char *why;
 	size_t why_size;
 };
@@ -300,8 +294,6 @@ static bool push_group(struct parser *s, struct str open)
 						.open = open };
 	return true;
 }
-
-/* ---- atoms ---- */
 
 static void begin_atom(struct parser *s)
 {
@@ -360,9 +352,8 @@ static bool emit_dot(struct parser *s)
 	return emit_set(s, &r);
 }
 
-/* ---- groups ---- */
-
-/* Ends the current alternative: SPLIT before it, a jump to the group's end after it. */
+/* Ends the current alternative: adds a SPLIT before it and a jump to the end of the group after
+ * it. */
 static bool alternative(struct parser *s)
 {
 	struct group *g = top(s);
@@ -440,7 +431,7 @@ static unsigned flag_of(char c)
 	}
 }
 
-/* "(?i)", "(?i-s:", "(?:" */
+/* Reads a group with flags: "(?i)", "(?i-s:", "(?:". */
 static bool flag_group(struct parser *s, struct str open)
 {
 	struct str rest = str_skip(s->rest, 2);
@@ -455,7 +446,7 @@ static bool flag_group(struct parser *s, struct str open)
 			flags = negative ? flags & ~flag : flags | flag;
 			seen = true;
 		} else if (c == '-' && !negative) {
-			negative = true; /* and some flag must follow */
+			negative = true; /* a flag must follow the minus sign */
 			seen = false;
 		} else if ((c == ':' || c == ')') && (!negative || seen)) {
 			s->rest = str_skip(rest, 1);
@@ -484,9 +475,7 @@ static bool open_group(struct parser *s)
 	return flag_group(s, open);
 }
 
-/* ---- quantifiers ---- */
-
-/* Turns the piece X at `at` into X{min,max}; max < 0 means no limit. */
+/* Turns the part X at `at` into X{min,max}; max < 0 means no limit. */
 static void repeat(struct parser *s, size_t at, int min, int max)
 {
 	struct program *p = s->p;
@@ -502,7 +491,7 @@ static void repeat(struct parser *s, size_t at, int min, int max)
 		program_emit(p, (struct inst){ .op = INST_JUMP, .jump = -jump - 1 });
 		return;
 	}
-	/* copies are made from the first, so it gets its SPLIT last */
+	/* the copies are made from the first part, so it gets its SPLIT last */
 	for (int i = 1; i < min && !program_failed(p); i++)
 		program_copy(p, at, len);
 	if (max < 0)
@@ -528,7 +517,7 @@ static bool quantifier(struct parser *s, struct str op, int min, int max)
 		return bad(s, "bad repetition operator", regex_between(s->unary, s->rest));
 	if (g->atom == NONE)
 		return bad(s, "no argument for repetition operator", op);
-	/* * + ? do not count as repetitions in RE2's limit */
+	/* RE2's limit does not count *, + and ? as repetitions */
 	if (op.ptr[0] == '{' && times > 1) {
 		if ((uint64_t)g->repeats * times > REPEAT_MAX)
 			return bad(s, "invalid repetition size", op);
@@ -540,7 +529,8 @@ static bool quantifier(struct parser *s, struct str op, int min, int max)
 	return true;
 }
 
-/* "?" after a quantifier makes it lazy, which does not matter here. */
+/* Skips "?" after a quantifier, which makes it lazy and does not change whether a whole text
+ * matches. */
 static struct str skip_lazy(struct str rest)
 {
 	return rest.len && rest.ptr[0] == '?' ? str_skip(rest, 1) : rest;
@@ -560,7 +550,7 @@ static bool is_digit(struct str s)
 	return s.len && s.ptr[0] >= '0' && s.ptr[0] <= '9';
 }
 
-/* A number without leading zeros; a very long one becomes a number beyond the limit. */
+/* Reads a number without leading zeros; a very long number becomes one beyond the limit. */
 static bool number(struct str *rest, int *value)
 {
 	if (!is_digit(*rest) || (rest->ptr[0] == '0' && is_digit(str_skip(*rest, 1))))
@@ -570,7 +560,7 @@ static bool number(struct str *rest, int *value)
 	return true;
 }
 
-/* "{2}", "{2,}", "{2,5}"; anything else is a literal brace. */
+/* Reads "{2}", "{2,}" or "{2,5}"; anything else is a literal brace. */
 static bool braces(struct parser *s)
 {
 	struct str op = s->rest, rest = str_skip(s->rest, 1);
@@ -628,7 +618,7 @@ static bool backslash(struct parser *s)
 	}
 	if (c == 'Q')
 		return quoted(s);
-	if (c == 'C') { /* any byte */
+	if (c == 'C') { /* \C matches any byte */
 		s->rest = str_skip(s->rest, 2);
 		begin_atom(s);
 		program_emit(s->p, (struct inst){ .op = INST_RANGE, .hi = 0xff });
@@ -657,8 +647,6 @@ static bool class(struct parser *s)
 	mem_free(r.mem, r.items, r.cap * sizeof(*r.items));
 	return false;
 }
-
-/* ---- the whole ---- */
 
 static bool token(struct parser *s)
 {

@@ -11,7 +11,7 @@
 
 struct fold {
 	uint32_t lo, hi;
-	int32_t delta; /* to the next of the same letter */
+	int32_t delta; /* distance to the next code point of the same letter */
 	uint32_t stride;
 };
 
@@ -20,7 +20,7 @@ static const char category_names[][3] = {
 	"Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "Sc", "Sk", "Sm", "So", "Zl", "Zp", "Zs",
 };
 
-/* first code point << 5 | category, 31 = none */
+/* Each number is the first code point << 5 | category; 31 = none. */
 static const uint32_t category_runs[] = {
 	0x0, 0x41c, 0x434, 0x496, 0x4b4, 0x515, 0x531, 0x554, 0x578,
 	0x594, 0x5b0, 0x5d4, 0x60c, 0x754, 0x798, 0x7f4, 0x828, 0xb75,
@@ -501,7 +501,7 @@ static const char *const script_names[] = {
 	"Zanabazar_Square",
 };
 
-/* first code point << 8 | script, 255 = none */
+/* Each number is the first code point << 8 | script; 255 = none. */
 static const uint32_t script_runs[] = {
 	0x18, 0x4145, 0x5b18, 0x6145, 0x7b18, 0xaa45, 0xab18, 0xba45, 0xbb18,
 	0xc045, 0xd718, 0xd845, 0xf718, 0xf845, 0x2b918, 0x2e045, 0x2e518, 0x2ea0c,
@@ -687,7 +687,8 @@ static const uint32_t script_runs[] = {
 	0x2fa1eff, 0x300002f, 0x3134bff, 0xe000118, 0xe0002ff, 0xe002018, 0xe0080ff, 0xe010037, 0xe01f0ff,
 };
 
-/* lo, hi, distance to the next of the same letter, stride; runs overlap by one where cases alternate */
+/* Columns: lo, hi, distance to the next code point of the same letter, stride. Runs overlap by
+ * one where cases alternate. */
 static const struct fold folds[] = {
 	{ 0x41, 0x5a, 32, 1 }, { 0x61, 0x6a, -32, 1 }, { 0x6b, 0x6b, 8383, 1 },
 	{ 0x6c, 0x72, -32, 1 }, { 0x73, 0x73, 268, 1 }, { 0x74, 0x7a, -32, 1 },

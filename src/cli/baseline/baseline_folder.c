@@ -13,10 +13,8 @@
 #define NAME_BYTES 32
 #define FACTS_BYTES 65536
 
-/* ---- names ---- */
-
 struct stored {
-	unsigned *numbers; /* of the runs, ascending */
+	unsigned *numbers; /* numbers of the runs, ascending */
 	size_t count, cap;
 };
 
@@ -75,7 +73,7 @@ static const char *path_in(struct args *args, const char *folder, unsigned numbe
 	return path ? path : "";
 }
 
-/* Held until the process ends or the descriptor is closed. */
+/* Locks the folder until the process ends or the descriptor is closed. */
 static int lock_folder(const char *folder)
 {
 	char path[PATH_MAX];
@@ -95,9 +93,7 @@ static int lock_folder(const char *folder)
 	return fd;
 }
 
-/* ---- what is known about a run ---- */
-
-/* Without control characters, so that a value stays on its line. */
+/* Writes a line without control characters, so that a value stays on its line. */
 static void put_line(struct buf *to, const char *name, struct str value)
 {
 	buf_printf(to, "%s ", name);
@@ -125,7 +121,7 @@ static ow_status write_facts(const char *path, const struct kept_run *run, struc
 	return status;
 }
 
-/* The value of a line; empty when it is not there. */
+/* Returns the value of a line; empty if there is none. */
 static struct str fact_of(struct str facts, const char *name)
 {
 	struct str line, key;
@@ -149,8 +145,6 @@ static struct str read_facts(struct args *args, const char *path)
 		close(fd);
 	return len > 0 ? str_make(text, (size_t)len) : STR("");
 }
-
-/* ---- the place ---- */
 
 static bool list(struct args *args, struct baseline *place, struct kept_runs *runs)
 {

@@ -84,7 +84,7 @@ static ow_profile *load(struct args *args, struct baseline *place, const struct 
 	}
 	*code = EXIT_GOOD;
 	profile = diff_load(args, path, code);
-	(void)unlink(path); /* the profile keeps it open */
+	(void)unlink(path); /* the open profile keeps the file's content */
 	return profile;
 }
 

@@ -15,9 +15,7 @@ struct ask_args {
 	bool show;
 };
 
-/* ---- the list ---- */
-
-/* Folders with queries of the user: the usual one, then those of --queries. */
+/* Finds folders with queries of the user: the usual one, then those of --queries. */
 static bool find_dirs(struct args *args, struct ow_list *dirs)
 {
 	const struct ask_args *own = args->own;
@@ -132,8 +130,6 @@ static int report_unknown_query(const ow_queries *queries, const char *name)
 	return EXIT_USAGE;
 }
 
-/* ---- one of them ---- */
-
 static void put_comment(const char *text)
 {
 	printf("--");
@@ -182,7 +178,7 @@ static bool has_param(const ow_queries *queries, const char *name, const char *p
 	return false;
 }
 
-/* -n is the parameter `limit` of a query that has one. */
+/* Uses -n as the parameter `limit` of a query that has one. */
 static bool take_limit(struct args *args, const ow_queries *queries, const char *name,
 		       struct ow_list *params)
 {
@@ -274,8 +270,6 @@ static int ask_runs(struct args *args, const ow_queries *queries, const char *na
 	return code;
 }
 
-/* ---- of a server ---- */
-
 static bool add_text(void *arg, const void *bytes, size_t len)
 {
 	struct buf *text = arg;
@@ -284,7 +278,7 @@ static bool add_text(void *arg, const void *bytes, size_t len)
 	return !text->failed;
 }
 
-/* The runs that were pushed there; files are not read. */
+/* Asks a server about the runs that were pushed there; files are not read. */
 static int ask_server(struct args *args, const ow_queries *queries, const char *name)
 {
 	struct ow_error err = { 0 };

@@ -9,7 +9,7 @@ struct attach_args {
 	bool detach;
 };
 
-/* Saves what a job that reports to the daemon does from now on. */
+/* Saves the activity of a job that reports to the daemon, from now on. */
 static int follow_job(struct live_args *live, const char *path, const char *name)
 {
 	struct ow_cut_summary summary = { .size = sizeof(summary) };
@@ -53,7 +53,7 @@ static int detach_job(const struct live_args *live)
 	return status == OW_OK ? EXIT_GOOD : report_error(&err, status);
 }
 
-/* With --job the daemon records: refuses options that it would not follow. */
+/* Refuses options that have no effect with --job, because the daemon records. */
 static bool check_options(const struct args *args)
 {
 	const struct attach_args *own = args->own;

@@ -38,8 +38,6 @@ void baseline_close(struct baseline *place)
 		(void)rmdir(place->temp);
 }
 
-/* ---- add ---- */
-
 static const char *commit_of(const struct baseline_args *own)
 {
 	static const char *const variables[] = { "GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT" };
@@ -55,7 +53,7 @@ static const char *commit_of(const struct baseline_args *own)
 	return "";
 }
 
-/* What the files say about the job, as a JSON object. */
+/* Returns the configuration of the job that the files describe, as a JSON object. */
 static struct str configuration_of(struct args *args, ow_profile *profile)
 {
 	struct ow_error err = { 0 };
@@ -128,8 +126,6 @@ static int add(struct args *args, struct baseline *place)
 	return code;
 }
 
-/* ---- list ---- */
-
 static void put_known(struct buf *to, const char *name, struct str value)
 {
 	buf_printf(to, ", \"%s\": ", name);
@@ -139,7 +135,8 @@ static void put_known(struct buf *to, const char *name, struct str value)
 		buf_puts(to, "null");
 }
 
-/* The end of a JSON string that begins at `at`; 0 when it does not end or is not one of ours. */
+/* Returns the end of the JSON string that begins at `at`; 0 if it does not end or is not as
+ * `add` writes it. */
 static size_t text_end(struct str json, size_t at)
 {
 	if (at >= json.len || json.ptr[at] != '"')
@@ -155,7 +152,8 @@ static size_t text_end(struct str json, size_t at)
 	return 0;
 }
 
-/* {"device": "A100", "world_size": "8"} as `add` writes it: files and rows may have been changed since. */
+/* Checks for an object such as {"device": "A100", "world_size": "8"}: files and rows may have been changed
+ * since `add` wrote them. */
 static bool is_object_of_texts(struct str json)
 {
 	size_t at = 1;
@@ -191,7 +189,8 @@ static void print_json(const struct kept_runs *runs)
 		put_known(&text, "commit", run->commit);
 		put_known(&text, "host", run->host);
 		put_known(&text, "file", run->file);
-		/* made above; of older runs and of rows that others wrote nothing is known */
+		/* the check above passed; the configuration of older runs and of foreign rows is
+		 * unknown */
 		buf_puts(&text, ", \"configuration\": ");
 		if (is_object_of_texts(run->configuration))
 			buf_add_str(&text, run->configuration);
@@ -228,9 +227,7 @@ static int list(struct args *args, struct baseline *place)
 	return EXIT_GOOD;
 }
 
-/* ---- check ---- */
-
-/* The last runs that can be compared with the new one, newest first. */
+/* Loads the last runs that can be compared with the new one, newest first. */
 static size_t load_base(struct args *args, struct baseline *place, const struct kept_runs *runs,
 			ow_profile *other, ow_profile **base)
 {
@@ -297,7 +294,7 @@ static int run_baseline(struct args *args)
 	struct baseline place;
 
 	if (!is_list && strcmp(word, "add") != 0 && strcmp(word, "check") != 0) {
-		(void)usage_error("baseline needs a word: add, list or check");
+		(void)usage_error("baseline needs an action: add, list or check");
 		return EXIT_USAGE;
 	}
 	if (args->file_count < 2 || (is_list ? args->file_count > 2 : args->file_count < 3)) {
@@ -317,11 +314,11 @@ static int run_baseline(struct args *args)
 
 static const struct option options[] = {
 	{ "commit", STORE_TEXT(struct baseline_args, commit), .argument = "ID",
-	  .help = "add: the commit of the runs; GITHUB_SHA or CI_COMMIT_SHA without it" },
+	  .help = "with add: the commit of the runs (default: $GITHUB_SHA or $CI_COMMIT_SHA)" },
 	{ "last", STORE_UINT32(struct baseline_args, last, 1, 1000), .argument = "N",
-	  .help = "check: compare with the last N comparable runs", .usual = "8" },
+	  .help = "with check: compare with the last N comparable runs", .usual = "8" },
 	{ "fail-if", STORE_REPEAT(struct baseline_args, fail_if), .argument = "LIMIT",
-	  .help = "check: as for diff" },
+	  .help = "with check: exit codes by this limit, as for 'opwatch diff'" },
 	{ "password-file", STORE_TEXT(struct args, run.password_file), .argument = "FILE",
 	  .help = "read the password of the server from this file" },
 };

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 
 struct convert_args {
-	bool show_dataflow, show_memory, show_path; /* of timelines */
+	bool show_dataflow, show_memory, show_path; /* options of timelines */
 };
 
-/* Names of outputs by what a file's name ends with; the first match counts. */
+/* Outputs by the ending of the file name; the first match counts. */
 static const struct {
 	const char *end, *to;
 } endings[] = {
@@ -46,8 +46,6 @@ static bool to_standard_output(const struct args *args)
 	return !args->output.file || is(args->output.file, "-");
 }
 
-/* ---- progress ---- */
-
 static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t total)
 {
 	struct progress_line *line = arg;
@@ -59,8 +57,6 @@ static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t tot
 			      100.0 * (double)done / (double)total, (double)total / 1e6);
 	return true;
 }
-
-/* ---- the outputs ---- */
 
 static ow_status save_opw(struct args *args, ow_profile *profile, struct ow_error *err)
 {
@@ -77,7 +73,7 @@ static ow_status save_opw(struct args *args, ow_profile *profile, struct ow_erro
 	return status;
 }
 
-/* These outputs do not show what a view leaves out. */
+/* Prints messages about data that the output leaves out. */
 static void print_messages(const ow_result *result)
 {
 	const char *line;
@@ -87,7 +83,7 @@ static void print_messages(const ow_result *result)
 			complain("%s\n", line);
 }
 
-/* The code view when the profile knows lines of code, else scopes; all of it, however deep. */
+/* Writes the code view if the profile has lines of code, else scopes; all levels. */
 static ow_status write_tree(struct args *args, ow_profile *profile, const char *sink,
 			    struct ow_error *err)
 {
@@ -199,8 +195,6 @@ static int write_output(struct args *args, ow_profile *profile, const char *to)
 	return finish_code(args, profile, status);
 }
 
-/* ---- the command ---- */
-
 static bool check_target(const struct args *args, const char *to)
 {
 	static const struct {
@@ -242,7 +236,7 @@ static int run_convert(struct args *args)
 	profile = load_files(args, &code);
 	if (!profile)
 		return code;
-	interrupts_catch(true); /* a half-written file is removed */
+	interrupts_catch(true); /* so that a half-written file is removed */
 	code = write_output(args, profile, to);
 	interrupts_catch(false);
 	ow_profile_free(profile);

@@ -69,7 +69,8 @@ static const struct option options[] = {
 	{ "anomaly-post", STORE_TEXT(struct daemon_args, daemon.anomaly_post), .argument = "URL",
 	  .help = "post each slowdown and stall to this address, as JSON" },
 	{ "anomaly-run", STORE_TEXT(struct daemon_args, daemon.anomaly_run), .argument = "PROGRAM",
-	  .help = "start a program for each; it reads JSON from stdin" },
+	  .help = "start this program for each slowdown and stall, with JSON on its standard "
+		  "input" },
 	{ "listen", STORE_TEXT(struct daemon_args, daemon.listen), .argument = "ADDRESS:PORT",
 	  .help = "answer GET /jobs at this address, for clients with the token" },
 	{ "token-file", STORE_TEXT(struct daemon_args, daemon.token_file), .argument = "FILE",

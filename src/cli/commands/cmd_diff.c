@@ -32,7 +32,7 @@ static bool begin_side(struct args *args, const struct option *option, const cha
 	return true;
 }
 
-/* Which files are which side: [first, end). */
+/* Finds the files of each side: [first, end). */
 static bool find_sides(struct args *args)
 {
 	struct diff_args *own = args->own;

@@ -8,8 +8,6 @@ struct export_args {
 	struct ow_export_options export;
 };
 
-/* ---- progress ---- */
-
 static bool on_progress(void *arg, const char *table, uint64_t done, uint64_t total)
 {
 	struct progress_line *line = arg;
@@ -22,8 +20,6 @@ static bool on_progress(void *arg, const char *table, uint64_t done, uint64_t to
 			      (double)total / 1e6);
 	return true;
 }
-
-/* ---- the command ---- */
 
 static void print_summary(const struct args *args, const char *dir,
 			  const struct ow_export_summary *s)
@@ -44,14 +40,15 @@ static void print_summary(const struct args *args, const char *dir,
 		printf("%s/load.sh loads them into BigQuery\n", dir);
 }
 
-/* The last word is the folder, unless -o names it; files may also come with --run. */
+/* Takes the last word as the folder, unless -o names it; files may also be given with --run. */
 static bool take_words(struct args *args, const char **dir)
 {
 	struct export_args *own = args->own;
 	size_t least = (args->output.file ? 0u : 1u) + (args->run.given.count ? 0u : 1u);
 
 	if (!own->export.format && own->export.bigquery)
-		own->export.format = "parquet"; /* what its loader reads best: typed, small */
+		own->export.format =
+			"parquet"; /* BigQuery's loader handles Parquet best: typed and small */
 	if (!own->export.format) {
 		complain("opwatch export: no format given. Use --to parquet, ndjson, csv or "
 			 "arrow.\n");

@@ -44,7 +44,7 @@ static void print_row(bool json, size_t row, const char *kind, const struct ow_p
 	fputs(json ? "}" : "\r\n", stdout);
 }
 
-/* The same for programs, as a table of both. */
+/* Prints formats and outputs as one table, for programs. */
 static void print_rows(const struct args *args, bool json)
 {
 	size_t most = args->options.view.limit ? args->options.view.limit : SIZE_MAX, row = 0;

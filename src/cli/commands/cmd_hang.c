@@ -7,7 +7,7 @@
 
 #define NOTES_SHOWN 5
 
-/* Up to five of the list of texts. */
+/* Prints up to five notes. */
 static void print_notes(FILE *to, const ow_result *r)
 {
 	const char *at = ow_result_extra(r, "notes");

@@ -6,7 +6,7 @@
 #include "cli/words.h"
 
 #define WIDTH 80
-#define HELP_COLUMN 34 /* of the sentences on options and columns */
+#define HELP_COLUMN 34 /* column at which the sentences on options and columns begin */
 
 static const char intro[] =
 	"opwatch: why is my job slow, and what do I change?\n\n"
@@ -14,8 +14,6 @@ static const char intro[] =
 	"  opwatch COMMAND FILE… [options]\n\n"
 	"FILE is a profile in any known format, a directory, a pattern or - (standard\n"
 	"input). 'opwatch formats' lists the formats.\n\n";
-
-/* ---- everything ---- */
 
 static void print_all(FILE *to)
 {
@@ -36,7 +34,7 @@ static void print_all(FILE *to)
 		"tfprof.\n");
 }
 
-/* One name after the other, in lines of 80 columns. */
+/* Prints names one after the other, in lines of 80 columns. */
 static void print_name(const char *name, size_t *column)
 {
 	*column += strlen(name) + 1;
@@ -61,9 +59,7 @@ void print_short_help(void)
 	printf("\n\n'opwatch --help' describes them.\n");
 }
 
-/* ---- one command ---- */
-
-/* The left text, then the sentence in its own column; on the next line when the left text is too long. */
+/* Prints the left text, then the sentence in its column; on the next line if the left text is too long. */
 static void print_row(FILE *to, const char *left, const char *sentence)
 {
 	char mark[HELP_COLUMN * 4];
@@ -97,7 +93,7 @@ static void print_column(void *arg, const struct ow_relation_column *column)
 	char left[96], sentence[512];
 
 	if (strcmp(column->name, "run") == 0)
-		return; /* of tables of SQL only */
+		return; /* only SQL tables have columns here */
 	snprintf(left, sizeof(left), "  %s", column->name);
 	snprintf(sentence, sizeof(sentence), "%s%s%s%s", column->doc, *column->unit ? " (" : "",
 		 column->unit, *column->unit ? ")" : "");

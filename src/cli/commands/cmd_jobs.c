@@ -9,7 +9,7 @@ struct jobs_args {
 	bool env, anomalies;
 };
 
-/* In single quotes, as shells read it. */
+/* Prints a variable in single quotes, for shells. */
 static void print_export(void *arg, const char *line, size_t len)
 {
 	const char *equals = memchr(line, '=', len);

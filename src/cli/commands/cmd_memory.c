@@ -13,7 +13,7 @@
 
 struct section {
 	const char *name, *view, *heading;
-	uint32_t limit; /* for people; 0 = all */
+	uint32_t limit; /* number of rows for people; 0 = all */
 };
 
 static const struct section sections[] = {
@@ -58,8 +58,6 @@ static ow_status write_result(struct report *r, ow_result *result, const char *s
 	return ow_result_write(result, sink, &write, output_write, r->out, &r->err);
 }
 
-/* ---- for people ---- */
-
 static struct str text_at(const ow_result *result, uint32_t row, const char *column)
 {
 	size_t len;
@@ -77,7 +75,8 @@ static bool same_heap(const ow_result *result, uint32_t a, uint32_t b)
 	       ow_result_int(result, a, rank) == ow_result_int(result, b, rank);
 }
 
-/* The end of a name says more: …/device:gpu:0. Names may hold any bytes; only printable ones are shown. */
+/* Writes a name with its beginning cut off, because its end is more specific: …/device:gpu:0. Only
+ * printable bytes are shown. */
 static void put_name(const struct report *r, struct str name)
 {
 	char text[NAME_WIDTH + 2];
@@ -90,7 +89,7 @@ static void put_name(const struct report *r, struct str name)
 	output_write(r->out, text, NAME_WIDTH + 1);
 }
 
-/* Rows [first, end) as one line of bars, from zero to the most that was in use. */
+/* Draws the rows [first, end) as one line of bars, from zero to the peak. */
 static void put_bars(const struct report *r, const ow_result *result, uint32_t first, uint32_t end)
 {
 	static const char *const bars[] = { " ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" };
@@ -157,8 +156,6 @@ static ow_status show_section(struct report *r, const struct section *s)
 	return status;
 }
 
-/* ---- for programs ---- */
-
 static ow_status write_section(struct report *r, const struct section *s)
 {
 	bool json = strcmp(r->args->output.sink, "json") == 0;
@@ -177,7 +174,7 @@ static ow_status write_section(struct report *r, const struct section *s)
 
 static ow_status write_all(struct report *r)
 {
-	static struct output_stream out; /* 64 KiB */
+	static struct output_stream out; /* 64 KiB, too large for the stack */
 	bool text = output_is_text(r->args);
 	ow_status status = OW_OK;
 
@@ -195,7 +192,7 @@ static ow_status write_all(struct report *r)
 	return status == OW_E_INTERRUPTED ? OW_OK : status;
 }
 
-/* Any other output takes one view: charts that of the time. */
+/* Writes any other output, which takes one view; charts show memory over time. */
 static ow_status write_other(struct report *r)
 {
 	const char *view = strcmp(r->args->output.sink, "svg") == 0 ? "memory_time" : "heaps";

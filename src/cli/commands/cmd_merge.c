@@ -12,14 +12,14 @@ struct merge_args {
 	struct ow_merge_options merge;
 };
 
-/* What the callbacks need. */
+/* Arguments of the callbacks. */
 struct merging {
 	struct progress_line line;
 	bool verbose;
 	uint64_t notes;
 };
 
-/* Compressed inputs stay open while they are merged. */
+/* Raises the limit of open files, because compressed inputs stay open while they are merged. */
 static void allow_many_files(void)
 {
 	struct rlimit limit;
@@ -29,8 +29,6 @@ static void allow_many_files(void)
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
 }
-
-/* ---- progress and notes ---- */
 
 static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t total)
 {
@@ -56,8 +54,6 @@ static void on_message(void *arg, const char *text, size_t len)
 	if (++m->notes <= NOTES_SHOWN || m->verbose)
 		complain("opwatch: %.*s\n", (int)MIN(len, (size_t)INT32_MAX), text);
 }
-
-/* ---- the sums ---- */
 
 static void print_json(FILE *to, const struct ow_merge_summary *s)
 {
@@ -116,8 +112,6 @@ static bool is_damaged(const struct ow_merge_summary *s)
 {
 	return s->skipped_files || s->damaged || s->truncated_files || s->others || s->untimed;
 }
-
-/* ---- the command ---- */
 
 static bool to_standard_output(const struct args *args)
 {
@@ -215,7 +209,7 @@ static bool parse_align(struct args *args, const struct option *option, const ch
 			   value);
 }
 
-/* 5 or 5-7. */
+/* Parses the steps: 5 or 5-7. */
 static bool parse_steps(struct args *args, const struct option *option, const char *value)
 {
 	struct ow_merge_options *o = &((struct merge_args *)args->own)->merge;

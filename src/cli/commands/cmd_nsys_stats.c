@@ -61,7 +61,7 @@ static ow_status show_report(const struct args *args, ow_profile *profile,
 	return status;
 }
 
-/* The reports that `nsys stats` prints without --report, as far as they exist here. */
+/* Reports that `nsys stats` prints without --report, as far as they exist here. */
 static const char *const usual[] = { "nvtx_sum",
 				     "osrt_sum",
 				     "cuda_api_sum",
@@ -69,14 +69,15 @@ static const char *const usual[] = { "nvtx_sum",
 				     "cuda_gpu_mem_time_sum",
 				     "cuda_gpu_mem_size_sum" };
 
-/* JSON documents become one array; tables of CSV have an empty line between them. */
+/* Prints these reports. JSON documents become one array; CSV tables have an empty line between
+ * them. */
 static ow_status show_usual(struct args *args, ow_profile *profile)
 {
 	bool json = strcmp(args->output.sink, "json") == 0,
 	     csv = strcmp(args->output.sink, "csv") == 0;
 	ow_status status = OW_OK;
 
-	args->output.no_pager = true; /* one for all of them would need all of them first */
+	args->output.no_pager = true; /* a pager for all reports would need all of them first */
 	for (size_t i = 0; i < ARRAY_COUNT(usual) && status == OW_OK; i++) {
 		struct ow_part_info report = { .size = sizeof(report) };
 
@@ -95,7 +96,7 @@ static ow_status show_usual(struct args *args, ow_profile *profile)
 	return status;
 }
 
-/* Whether the outputs of several reports can stand one behind the other. */
+/* Returns whether the outputs of several reports can follow each other in one file. */
 static bool can_show_usual(const struct args *args)
 {
 	const char *sink = args->output.sink;

@@ -19,8 +19,6 @@ struct overview_args {
 	bool estimate;
 };
 
-/* ---- views of the part that was asked for, and their cells ---- */
-
 static bool check_status(const struct overview *o, ow_status status, const struct ow_error *err)
 {
 	bool failed = status == OW_E_CORRUPT || status == OW_E_IO || status == OW_E_NO_MEMORY ||
@@ -40,7 +38,7 @@ void overview_heading(const struct overview *o, const char *text, const char *re
 ow_result *overview_view(const struct overview *o, const char *name,
 			 const struct ow_view_options *options)
 {
-	struct ow_view_options used; /* the same are for all parts of the screen */
+	struct ow_view_options used; /* options that apply to all parts of the screen */
 	struct ow_error err = { 0 };
 	ow_result *result = NULL;
 
@@ -108,9 +106,7 @@ static ow_result *run_op_view(const struct overview *o, const char *metric)
 	return overview_view(o, "op", &options);
 }
 
-/* ---- what is in the files: sources, counts, steps, devices ---- */
-
-/* How many different values a column of counts has before `rows`. */
+/* Counts the different values of a column before `rows`. */
 static uint32_t distinct(const ow_result *r, const char *name)
 {
 	uint32_t column = ow_result_find(r, name), rows = ow_result_rows(r), count = 0;
@@ -126,7 +122,7 @@ static uint32_t distinct(const ow_result *r, const char *name)
 	return count;
 }
 
-/* "2 of 128 ranks are here", or that the files are not of one job. */
+/* Prints "2 of 128 ranks are here", or that the files do not belong to one job. */
 static void print_jobs(struct overview *o, const ow_result *r)
 {
 	uint32_t rows = r ? ow_result_rows(r) : 0, ranks;
@@ -138,7 +134,7 @@ static void print_jobs(struct overview *o, const ow_result *r)
 	for (uint32_t i = 0; i < rows; i++)
 		world = MAX(world, overview_real(r, i, "world_size"));
 	if (o->jobs > 1)
-		fprintf(o->to, "%u different jobs: nothing is added up over them\n", o->jobs);
+		fprintf(o->to, "%u different jobs: their times are not added up\n", o->jobs);
 	else if (ranks && world > ranks)
 		fprintf(o->to, "%u of %.0f ranks %s here\n", ranks, world,
 			ranks == 1 ? "is" : "are");
@@ -174,7 +170,8 @@ static void print_sum(const struct overview *o, const char *metric, const char *
 		fprintf(o->to, ", %s %s", words_count(text, sum), what);
 }
 
-/* An optimizer has variables of its own: where the trainable ones are known, those count. */
+/* Prints the number of parameters. If trainable variables are known, only those count, because
+ * an optimizer has its own variables. */
 static void print_parameters(const struct overview *o)
 {
 	static const char *const trainable = "_trainable_variables", *const metric = "params";
@@ -217,7 +214,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Whether a step is steady; a step without phases counts as one. */
+/* Returns whether a step is steady; a step without phases counts as steady. */
 static bool is_steady(const ow_result *r, uint32_t row)
 {
 	uint32_t column = ow_result_find(r, "in_means");
@@ -225,7 +222,7 @@ static bool is_steady(const ow_result *r, uint32_t row)
 	return !ow_result_known(r, row, column) || ow_result_int(r, row, column);
 }
 
-/* The median time of a steady step, or of all if none is. */
+/* Returns the median time of a steady step, or of all steps if none is steady. */
 static double median_step(const ow_result *r, double *times, uint32_t rows)
 {
 	uint32_t count = 0;
@@ -240,7 +237,7 @@ static double median_step(const ow_result *r, double *times, uint32_t rows)
 	return times[(count - 1) / 2] / 2 + times[count / 2] / 2;
 }
 
-/* Of several steps: a steady one whose time is nearest the median. */
+/* Finds, among several steps, the steady step whose time is nearest to the median. */
 static int64_t find_typical(const ow_result *r, double median, uint32_t rows)
 {
 	double nearest = 1e300;
@@ -257,7 +254,7 @@ static int64_t find_typical(const ow_result *r, double median, uint32_t rows)
 	return step;
 }
 
-/* "3 steps of 103ms (102ms to 199ms); slow: step 2" */
+/* Prints "3 steps of 103ms (102ms to 199ms); slow: step 2". */
 static void print_steps(struct overview *o)
 {
 	ow_result *r = run_plain_view(o, "steps");
@@ -293,7 +290,7 @@ static void print_steps(struct overview *o)
 	ow_result_free(r);
 }
 
-/* "/job:localhost/replica:0/task:0/device:gpu:0" is "gpu:0" to those who have one machine. */
+/* Shortens "/job:localhost/replica:0/task:0/device:gpu:0" to "gpu:0". */
 static struct str short_device(struct str name)
 {
 	static const char *const before[] = { "/job:localhost/replica:0/task:0", "/device:", "/" };
@@ -304,8 +301,8 @@ static struct str short_device(struct str name)
 	return name;
 }
 
-/* TensorFlow reports a GPU several times: what its streams did together, each of them, and the executor
- * that feeds them. The first says enough. */
+/* Returns whether a device is part of another one. TensorFlow reports a GPU several times: all
+ * streams together, each stream, and the executor; the first is enough. */
 static bool is_part(const ow_result *r, struct str whole)
 {
 	struct str streams = STR("/stream:all"), name = short_device(whole);
@@ -315,7 +312,7 @@ static bool is_part(const ow_result *r, struct str whole)
 
 		if (given.len < whole.len && str_eq(other, name) &&
 		    overview_real(r, i, "busy_step_ns") > 0)
-			return true; /* /gpu:0 ran what /job:localhost/…/gpu:0 scheduled */
+			return true; /* /gpu:0 ran the work that /job:localhost/…/gpu:0 scheduled */
 		if (!str_ends(other, streams) || str_eq(other, name))
 			continue;
 		other.len -= streams.len;
@@ -326,7 +323,7 @@ static bool is_part(const ow_result *r, struct str whole)
 	return false;
 }
 
-/* The row of the busiest device that is less busy than `below`, or UINT32_MAX. */
+/* Returns the row of the busiest device that is less busy than `below`, or UINT32_MAX. */
 static uint32_t next_device(const ow_result *r, double below, uint32_t after)
 {
 	uint32_t best = UINT32_MAX;
@@ -343,7 +340,7 @@ static uint32_t next_device(const ow_result *r, double below, uint32_t after)
 	return best;
 }
 
-/* "busy per step: cpu:0 117ms, gpu:0 16.9ms" */
+/* Prints "busy per step: cpu:0 117ms, gpu:0 16.9ms". */
 static void print_devices(const struct overview *o)
 {
 	ow_result *r = run_plain_view(o, "devices");
@@ -370,9 +367,7 @@ static void print_devices(const struct overview *o)
 	ow_result_free(r);
 }
 
-/* ---- what costs most: types of ops, scopes, lines, sampled functions ---- */
-
-/* One row of a short table; `mostly` is a second name or empty. */
+/* Prints one row of a short table; `mostly` is a second name or empty. */
 void overview_row(const struct overview *o, const char *value, double share, struct str name,
 		  size_t name_width, struct str mostly)
 {
@@ -387,9 +382,10 @@ void overview_row(const struct overview *o, const char *value, double share, str
 	fputc('\n', o->to);
 }
 
-#define RARE_PART 0.05 /* of the time: outliers that are worth a line */
+#define RARE_PART 0.05 /* smallest part of the time at which outliers get a line */
 
-/* One-off runs and steps far from the median: how much, and what most of all. */
+/* Prints the time of one-off runs and of steps far from the median, and the operation with the
+ * largest part. */
 static void print_outliers(const struct overview *o, double sum)
 {
 	const ow_result *r = o->work;
@@ -404,7 +400,7 @@ static void print_outliers(const struct overview *o, double sum)
 	fprintf(o->to, " (%.0f %%)\n", 100 * overview_real(r, most, "outlier_ns") / 1e3 / sum);
 }
 
-/* The costliest operation types; false when nothing was timed. */
+/* Prints the costliest operation types; false if nothing was timed. */
 static bool print_top_types(struct overview *o)
 {
 	const ow_result *r = o->work;
@@ -441,7 +437,7 @@ static bool print_top_types(struct overview *o)
 	return true;
 }
 
-/* A heading that says what the shares below it are parts of. */
+/* Prints a heading that names the whole of which the shares below are parts. */
 static void print_base(const struct overview *o, const char *heading, double sum, const char *what)
 {
 	char text[WORDS_NUMBER], remark[200];
@@ -466,7 +462,7 @@ static void choose_typical(const struct overview *o, struct ow_view_options *opt
 		snprintf(remark, size, "%s%s", what, o->apart ? ", one-off runs included" : "");
 }
 
-/* How many rows are right below one. */
+/* Counts the direct children of a row. */
 static uint32_t children(const ow_result *r, uint32_t row)
 {
 	uint32_t depth = ow_result_depth(r, row), count = 0;
@@ -476,9 +472,10 @@ static uint32_t children(const ow_result *r, uint32_t row)
 	return count;
 }
 
-#define WORTH_PART 0.01 /* of the time of all operations: less says nothing about the run */
+#define WORTH_PART 0.01 /* smallest part of the time of all operations that is shown */
 
-/* In a trace of plain names the scopes are the operations once more. */
+/* Returns whether names have scopes; in a trace of plain names the scopes would repeat the
+ * operations. */
 static bool has_scopes(const ow_result *r)
 {
 	for (uint32_t i = 1; i < ow_result_rows(r); i++)
@@ -502,7 +499,7 @@ static void print_top_scopes(const struct overview *o)
 	sum = column_sum(work ? work : o->work, "time_ns") / 1e3;
 	ow_result_free(work);
 	options.order_by = "micros";
-	options.max_depth = 3; /* the root, scopes, what is in them */
+	options.max_depth = 3; /* the root, the scopes and their contents */
 	options.min_micros = 1;
 	r = overview_view(o, "scope", &options);
 	if (!r || !has_scopes(r)) {
@@ -515,7 +512,7 @@ static void print_top_scopes(const struct overview *o)
 
 		if (ow_result_depth(r, i) != 1 || !children(r, i))
 			continue;
-		if (value < WORTH_PART * sum) /* the others take less */
+		if (value < WORTH_PART * sum) /* all further scopes take less */
 			break;
 		if (!shown++)
 			print_base(o, "Name scopes by time", sum, remark);
@@ -525,7 +522,8 @@ static void print_top_scopes(const struct overview *o)
 	ow_result_free(r);
 }
 
-/* Rows of the view `lines` that are lines: stacks without symbols or sources have functions or addresses only. */
+/* Counts the rows of the view `lines` that are lines: without symbols or sources, stacks have only
+ * functions or addresses. */
 static uint32_t count_lines(const ow_result *r)
 {
 	uint32_t rows = r ? ow_result_rows(r) : 0, count = 0;
@@ -536,7 +534,7 @@ static uint32_t count_lines(const ow_result *r)
 	return count;
 }
 
-/* The lines of the user's code that created the costliest ops, and what they mostly create. */
+/* Prints the lines of the user's code that created the costliest ops, and the main op of each. */
 static void print_top_lines(const struct overview *o)
 {
 	double all = column_sum(o->work, "time_ns") / 1e3, known = 0;
@@ -570,7 +568,7 @@ static void print_top_lines(const struct overview *o)
 	ow_result_free(r);
 }
 
-/* Which grouping of what was in use at the peak says most. */
+/* Returns the most informative grouping of the memory at the peak. */
 static const char *peak_grouping(const ow_result *r)
 {
 	static const char *const order[] = { "purpose", "line", "op" };
@@ -583,7 +581,7 @@ static const char *peak_grouping(const ow_result *r)
 	return NULL;
 }
 
-/* Memory over time: the peak of each device, and what was in use at the first of these. */
+/* Prints memory over time: the peak of each device, and the memory in use at the first peak. */
 static void print_memory(const struct overview *o)
 {
 	ow_result *heaps = run_plain_view(o, "heaps"), *peak = run_plain_view(o, "memory_peak");
@@ -612,7 +610,7 @@ static void print_memory(const struct overview *o)
 	ow_result_free(peak);
 }
 
-/* A graph without times still shows where the float operations and parameters are. */
+/* Prints where the float operations and parameters of a graph without times are. */
 static void print_static_top(const struct overview *o, const char *metric, const char *title)
 {
 	ow_result *r = run_op_view(o, metric);
@@ -631,8 +629,6 @@ static void print_static_top(const struct overview *o, const char *metric, const
 	}
 	ow_result_free(r);
 }
-
-/* ---- advice and notes ---- */
 
 static ow_result *run_advice(const struct overview *o)
 {
@@ -699,15 +695,14 @@ static void print_verdict(const struct overview *o)
 	words_wrap(o->to, "", text, 2, o->args->terminal.out ? o->width : 80);
 }
 
-/* ---- all of it ---- */
-
 static void print_text(struct overview *o)
 {
 	ow_result *advice;
 
 	print_sources(o);
 	o->types = run_op_view(o, "micros");
-	if (o->types && ow_result_find(o->types, "self") != UINT32_MAX) { /* functions, not ops */
+	/* the rows are functions, not ops */
+	if (o->types && ow_result_find(o->types, "self") != UINT32_MAX) {
 		ow_result_free(o->types);
 		o->types = NULL;
 	}
@@ -728,7 +723,7 @@ static void print_text(struct overview *o)
 		print_static_top(o, "float_ops", "Float operations");
 		print_static_top(o, "params", "Parameters");
 	}
-	advice = run_advice(o); /* the verdict is its first finding */
+	advice = run_advice(o); /* the verdict begins with the first finding of the advice */
 	print_notes(o);
 	print_verdict(o);
 	if (o->jobs <= 1)
@@ -758,7 +753,7 @@ struct section {
 	uint32_t limit;
 };
 
-/* The same sections for programs: one object of results, or one table after the other. */
+/* Prints the sections for programs: one object of results, or one table after the other. */
 static ow_status print_sections(const struct overview *o)
 {
 	static const struct section sections[] = {
@@ -777,7 +772,8 @@ static ow_status print_sections(const struct overview *o)
 
 	ow_write_options_init(&write);
 	output_start(&out, false, 0);
-	status = ow_advise(o->profile, NULL, &advice, &err); /* the verdict begins with it */
+	/* the verdict begins with the first finding of the advice */
+	status = ow_advise(o->profile, NULL, &advice, &err);
 	for (size_t i = 0; status == OW_OK && i <= ARRAY_COUNT(sections); i++) {
 		bool last = i == ARRAY_COUNT(sections);
 		const char *name = last ? "advice" : sections[i].name;

@@ -12,7 +12,8 @@ struct path_args {
 	const char *by;
 };
 
-/* "1 step of 180ms; 0.4 % of the path is unexplained; replay is off by 0.8 % on other steps" */
+/* Prints "1 step of 180ms; 0.4 % of the path is unexplained; replay is off by 0.8 % on other
+ * steps". */
 static void print_summary(const ow_result *r)
 {
 	double step = extra_number(r, "step_ns"), unexplained = extra_number(r, "unexplained_ns");
@@ -79,7 +80,7 @@ static const struct option options[] = {
 const struct command cmd_path = {
 	.name = "path",
 	.usage = "FILE… [--step N] [--by op|line|kind|rank] [--json]",
-	.summary = "show what a step waits for, one after the other",
+	.summary = "show the chain of work that sets the step time",
 	.help = "Without --step it shows the steady step nearest the median. The rows sum to the\n"
 		"step. With --json and --csv every piece of the path is a row.\n",
 	.has_answer = true,

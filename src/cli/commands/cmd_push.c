@@ -13,13 +13,11 @@ struct push_args {
 	uint32_t retry_seconds;
 };
 
-/* What the callbacks need. */
+/* Arguments of the callbacks. */
 struct pushing {
 	struct progress_line line;
 	const char *run;
 };
-
-/* ---- progress ---- */
 
 static bool on_progress(void *arg, uint64_t done, uint64_t total)
 {
@@ -41,8 +39,6 @@ static void on_message(void *arg, const char *text, size_t len)
 	progress_clear(&p->line);
 	complain("opwatch: %.*s\n", (int)len, text);
 }
-
-/* ---- the summary ---- */
 
 static void print_json(const char *run, const struct ow_push_summary *s)
 {
@@ -71,8 +67,6 @@ static void print_text(const char *run, const struct ow_push_summary *s)
 	printf("\n");
 }
 
-/* ---- one run ---- */
-
 static ow_status push_profile(struct args *args, ow_remote *remote, ow_profile *profile,
 			      const char *name, const char *content, struct ow_error *err)
 {
@@ -87,7 +81,7 @@ static ow_status push_profile(struct args *args, ow_remote *remote, ow_profile *
 	if (own->retry_seconds)
 		options.retry_ms = own->retry_seconds * 1000;
 	options.await_server =
-		own->retry_seconds > 0; /* without it a wrong address is reported at once */
+		own->retry_seconds > 0; /* without retries a wrong address is reported at once */
 	options.name = name;
 	options.progress = on_progress;
 	options.message = on_message;
@@ -136,8 +130,6 @@ static int push_files(struct args *args, ow_remote *remote, const struct run_fil
 	return code;
 }
 
-/* ---- the command ---- */
-
 static bool check_args(const struct args *args)
 {
 	const struct push_args *own = args->own;
@@ -154,7 +146,8 @@ static bool check_args(const struct args *args)
 	return false;
 }
 
-/* Reports a wrong address or password before files are read. With --retry-for a server that is away is waited for, by the push. */
+/* Reports a wrong address or password before files are read. With --retry-for, the push waits for a server
+ * that does not answer. */
 static bool check_server(const struct push_args *own, ow_remote *remote)
 {
 	struct ow_error err = { 0 };

@@ -175,8 +175,6 @@ static void print_bubble(FILE *to, const ow_result *r)
 		100 * extra_number(r, "bubble_ideal"));
 }
 
-/* ---- the map: a line per rank, a character per step ---- */
-
 static const char *shade(double ratio)
 {
 	static const struct {
@@ -279,7 +277,7 @@ static int show_ranks(struct args *args, ow_result *r)
 	return show_result(&show, r, "ranks", &args->options) == OW_OK ? EXIT_GOOD : EXIT_FAILED;
 }
 
-/* The words are names of runs. */
+/* Compares runs on a server; the words are names of runs. */
 static int run_server(struct args *args)
 {
 	struct ow_ranks_options options;

@@ -16,8 +16,6 @@ struct record_args {
 	uint32_t hz;
 };
 
-/* ---- the whole host ---- */
-
 static void print_system(const char *path, const struct ow_system_summary *s)
 {
 	complain("opwatch: %s: %.1f s of %u processor%s: %" PRIu64 " samples of running threads, "
@@ -59,7 +57,7 @@ static int save_system(const struct record_args *own, uint64_t memory_limit, con
 	return EXIT_GOOD;
 }
 
-/* All processes, by the kernel; nothing is loaded into them. */
+/* Samples all processes through the kernel; nothing is loaded into them. */
 static int record_system(const struct args *args, const char *path)
 {
 	const struct record_args *own = args->own;
@@ -80,8 +78,6 @@ static int record_system(const struct args *args, const char *path)
 	return piped_end(&piped, code);
 }
 
-/* ---- what a job did last ---- */
-
 static int cut_to(const struct record_args *own, const char *path, const char *name)
 {
 	struct ow_cut_summary summary = { .size = sizeof(summary) };
@@ -97,7 +93,7 @@ static int cut_to(const struct record_args *own, const char *path, const char *n
 	return EXIT_GOOD;
 }
 
-/* What a job did last, out of the ring that the daemon keeps. */
+/* Saves the end of the ring that the daemon keeps for a job. */
 static int cut(const struct args *args, const char *path)
 {
 	const struct record_args *own = args->own;
@@ -122,7 +118,7 @@ static int cut(const struct args *args, const char *path)
 	return piped_end(&piped, code);
 }
 
-/* Under the daemon: this process becomes the program. */
+/* Replaces this process by the program, which reports to the daemon. */
 static int run_under_daemon(struct args *args)
 {
 	const struct live_args *live = args->own;
@@ -140,22 +136,22 @@ static int run_under_daemon(struct args *args)
 	status = ow_record_job(args->files, live->socket, live->job, &live->record, &err);
 	complain("opwatch: %s\n", err.text);
 	if (strncmp(err.text, args->files[0], strlen(args->files[0])) == 0)
-		return status == OW_E_NOT_FOUND ? 127 : 126; /* as shells do */
+		return status == OW_E_NOT_FOUND ? 127 : 126; /* exit codes as in shells */
 	return EXIT_FAILED;
 }
 
-/* opwatch cannot record: the program runs all the same, in the place of this process. */
+/* Runs the program in place of this process if opwatch cannot record it. */
 static int run_unrecorded(const struct args *args, const struct ow_error *why)
 {
 	const char *program = args->files[0];
 
 	complain("opwatch: %s; the program runs unrecorded (--must-record makes this an error)\n",
 		 why->text);
-	signal(SIGPIPE, SIG_DFL); /* which this process ignores */
+	signal(SIGPIPE, SIG_DFL); /* opwatch ignores this signal, but the program must not */
 	signal(SIGXFSZ, SIG_DFL);
 	execvp(program, (char *const *)args->files);
 	complain("opwatch: %s: %s\n", program, strerror(errno));
-	return errno == ENOENT ? 127 : 126; /* as shells do */
+	return errno == ENOENT ? 127 : 126; /* exit codes as in shells */
 }
 
 static int run_record(struct args *args)

@@ -16,7 +16,8 @@ struct report_args {
 /* The two sides of a comparison: the files of --base as one profile, and each file of both sides as a run of its own where there are several. */
 struct comparison {
 	ow_profile *base;
-	ow_profile **runs; /* the base's first; NULL when each side is one run */
+	/* profiles of the runs, the base's first; NULL if each side is one run */
+	ow_profile **runs;
 	size_t base_count, run_count;
 };
 

@@ -16,8 +16,6 @@ struct sql_args {
 	bool allow_io;
 };
 
-/* ---- which word is the query ---- */
-
 static bool starts_like_sql(struct str text)
 {
 	static const char *const words[] = {
@@ -60,14 +58,15 @@ static bool is_pattern(const char *word)
 	return any;
 }
 
-/* Words with blanks between them, beside a file, that do not name one: a misspelt statement; DuckDB reports what is wrong. */
+/* Returns whether words with blanks are a misspelt statement: they stand beside a file and do not name
+ * one. DuckDB reports the error. */
 static bool may_be_query(const struct args *args, const char *word)
 {
 	return (args->file_count > 1 || args->run.given.count) && strpbrk(word, " \t\n") &&
 	       access(word, F_OK) != 0 && !is_pattern(word);
 }
 
-/* Takes the query out of the files. A lone ".schema" is followed by its table. */
+/* Takes the query out of the list of files. A single ".schema" is followed by its table. */
 static const char *take_query(struct args *args)
 {
 	const char *query = NULL, *last = args->file_count ? args->files[args->file_count - 1] : "";
@@ -93,7 +92,7 @@ static const char *take_query(struct args *args)
 	return query;
 }
 
-/* All of a file, or of standard input. */
+/* Reads a whole file or standard input. */
 static const char *read_text(struct args *args, const char *path)
 {
 	FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
@@ -120,7 +119,8 @@ static const char *read_text(struct args *args, const char *path)
 	return path;
 }
 
-/* The text of the query. NULL with *ask: prompt for statements; NULL without: the error is reported. */
+/* Returns the text of the query. NULL with *ask set: prompt for statements; NULL otherwise: the
+ * error was reported. */
 static const char *find_query(struct args *args, bool *ask)
 {
 	const struct sql_args *own = args->own;
@@ -131,7 +131,7 @@ static const char *find_query(struct args *args, bool *ask)
 		return query;
 	if (own->query_file)
 		return read_text(args, own->query_file);
-	/* A dash among files is where the query comes from. */
+	/* a dash among files means that the query comes from standard input */
 	for (size_t i = 0; i < args->file_count && args->file_count > 1; i++)
 		if (strcmp(args->files[i], "-") == 0) {
 			memmove(args->files + i, args->files + i + 1,
@@ -145,8 +145,6 @@ static const char *find_query(struct args *args, bool *ask)
 	}
 	return read_text(args, "-");
 }
-
-/* ---- running it ---- */
 
 static bool is_parquet(const struct args *args)
 {
@@ -237,7 +235,7 @@ static bool check_query(const struct args *args)
 	return true;
 }
 
-/* The one word is the text, in the dialect of the server. */
+/* Runs the statement, which is in the dialect of the server. */
 static int run_remote(struct args *args)
 {
 	const struct sql_args *own = args->own;

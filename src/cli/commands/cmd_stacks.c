@@ -14,8 +14,6 @@ struct pids {
 	size_t count;
 };
 
-/* ---- now ---- */
-
 enum {
 	COLUMN_PID,
 	COLUMN_PROCESS,
@@ -71,8 +69,6 @@ static int show_now(const struct args *args, const struct pids *pids)
 	return status == OW_OK ? EXIT_GOOD : EXIT_FAILED;
 }
 
-/* ---- for some time ---- */
-
 static bool on_progress(void *arg, const struct ow_stacks_summary *s)
 {
 	struct progress_line *line = arg;
@@ -117,7 +113,7 @@ static bool to_own_file(const struct args *args)
 	return args->output.file && (output_is_text(args) || strcmp(args->output.sink, "opw") == 0);
 }
 
-/* Folded stacks and flame graphs are made of whole stacks. */
+/* Writes the profile. Folded stacks and flame graphs need whole stacks. */
 static int write_profile(struct args *args, ow_profile *profile, const char *path)
 {
 	struct ow_error err = { 0 };
@@ -179,11 +175,9 @@ static int record_stacks(struct args *args, const struct pids *pids)
 	return piped_end(&piped, record_to(args, pids, path));
 }
 
-/* ---- the command ---- */
+#define PIDS_MOST 4096 /* largest number of processes of a job */
 
-#define PIDS_MOST 4096 /* of a job */
-
-/* The processes of a job of the daemon. */
+/* Finds the processes of a job of the daemon. */
 static int find_job_pids(const struct live_args *live, struct pids *pids)
 {
 	struct ow_error err = { 0 };

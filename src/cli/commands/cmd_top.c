@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #define TURN_NS (500 * 1000000LL)
-#define ALL_TURN_NS (1000 * 1000000LL) /* all processes of the host */
-#define ASK_NS (2 * 1000000000LL)      /* the daemon, for new jobs */
+#define ALL_TURN_NS (1000 * 1000000LL) /* time between two readings of all processes of the host */
+#define ASK_NS (2 * 1000000000LL)      /* time between two requests to the daemon for new jobs */
 #define SETTLE_US 250000  /* between two readings of CPU time, to compute how busy the CPUs are */
-#define SAMPLE_US 1000000 /* of functions, for one print */
+#define SAMPLE_US 1000000 /* how long functions are sampled for one print */
 #define PIDS_MAX 1024u
 
 struct top_args {
@@ -23,9 +23,7 @@ struct top_args {
 	const char *on, *password_file;
 };
 
-/* ---- jobs ---- */
-
-/* The selected row stays selected when it moves. */
+/* Keeps the selected row selected when it moves. */
 static void keep_selection(struct top *t)
 {
 	size_t count = top_rows(t);
@@ -49,7 +47,7 @@ static bool contains(const char *text, const char *part)
 	return len == 0;
 }
 
-/* Its name, or a process of it as it was read last. */
+/* Returns whether the filter matches a job's name, or one of its processes as read last. */
 static bool job_matches(const struct top *t, const struct ow_job *job)
 {
 	struct ow_process p = { .size = sizeof(p) };
@@ -67,7 +65,8 @@ const struct ow_job_rank *top_steps_of(const struct top *t, int64_t pid)
 	struct ow_job job = { .size = sizeof(job) };
 
 	for (size_t i = 0; i < count && ow_watch_job(t->watch, i, &job); i++) {
-		const struct ow_job_rank *rank = job.ranks; /* of the watch, not of `job` */
+		/* the ranks belong to the watch, not to `job` */
+		const struct ow_job_rank *rank = job.ranks;
 
 		for (size_t k = 0; k < job.rank_count; k++, rank++)
 			if (rank->pid == pid && rank->steps)
@@ -102,7 +101,7 @@ static ow_status read_jobs(struct top *t, struct ow_error *err)
 	return OW_OK;
 }
 
-/* What the processes of each job use. */
+/* Reads the resources that the processes of each job use. */
 static ow_status read_uses(struct top *t, struct ow_error *err)
 {
 	struct ow_process p = { .size = sizeof(p) };
@@ -119,7 +118,7 @@ static ow_status read_uses(struct top *t, struct ow_error *err)
 	return OW_OK;
 }
 
-/* Adds new jobs. Goes on when the daemon has gone: it may be started again. */
+/* Adds new jobs. Continues if the daemon has ended, because it may be restarted. */
 static ow_status add_new_jobs(struct top *t, struct ow_error *err)
 {
 	struct ow_error silent = { 0 };
@@ -136,7 +135,7 @@ static ow_status add_new_jobs(struct top *t, struct ow_error *err)
 	return status == OW_E_NO_MEMORY ? status : OW_OK;
 }
 
-/* The processes of all jobs. */
+/* Reads the processes of all jobs. */
 static ow_status read_job_processes(struct top *t, struct ow_error *err)
 {
 	int64_t pids[PIDS_MAX];
@@ -161,9 +160,7 @@ static ow_status refresh_jobs(struct top *t, struct ow_error *err)
 	return status == OW_OK ? read_uses(t, err) : status;
 }
 
-/* ---- processes ---- */
-
-/* Threads of the kernel are shown when they do something. */
+/* Returns whether a process is shown; kernel threads are shown only while they are active. */
 static bool is_shown(const struct top *t, const struct ow_process *p)
 {
 	if (t->filter[0])
@@ -192,7 +189,7 @@ static ow_status read_rows(struct top *t, struct ow_error *err)
 	return OW_OK;
 }
 
-/* All processes of a large host are read less often, to use a small part of a processor. */
+/* Reads the processes. All processes of a large host are read less often, to limit the CPU time. */
 static ow_status refresh_processes(struct top *t, struct ow_error *err)
 {
 	int64_t now = steady_ns(), cost;
@@ -209,8 +206,6 @@ static ow_status refresh_processes(struct top *t, struct ow_error *err)
 	return status == OW_OK ? read_rows(t, err) : status;
 }
 
-/* ---- both ---- */
-
 static ow_status refresh(struct top *t, struct ow_error *err)
 {
 	int64_t pids[TOP_TARGETS];
@@ -223,9 +218,8 @@ static ow_status refresh(struct top *t, struct ow_error *err)
 				   err);
 }
 
-/* ---- once ---- */
-
-/* Rates need two readings; functions some samples, where a process was asked for. */
+/* Waits for a second reading, because rates need two, and for samples if the user gave a
+ * process. */
 static ow_status settle(struct top *t, struct ow_error *err)
 {
 	bool running = t->mode == TOP_PROCESSES;
@@ -265,8 +259,6 @@ static int run_once(struct top *t)
 	return EXIT_GOOD;
 }
 
-/* ---- keys ---- */
-
 static void move_selection(struct top *t, int64_t by)
 {
 	size_t count = top_rows(t);
@@ -281,7 +273,7 @@ static void move_selection(struct top *t, int64_t by)
 		t->chosen_pid = t->rows[t->selected].pid;
 }
 
-/* While the filter is typed. */
+/* Handles keys while the user types the filter. */
 static void type_filter(struct top *t, int key)
 {
 	size_t len = strlen(t->filter);
@@ -308,7 +300,7 @@ static void sort_rows(struct top *t)
 	keep_selection(t);
 }
 
-/* Sorts by the next column, or by the one before. */
+/* Sorts by the next or the previous column. */
 static void change_order(struct top *t, int by)
 {
 	if (t->mode == TOP_JOBS)
@@ -322,7 +314,7 @@ static void change_order(struct top *t, int by)
 static void change_mode(struct top *t)
 {
 	if (!t->watch) {
-		snprintf(t->message, sizeof(t->message), "there is no daemon with jobs");
+		snprintf(t->message, sizeof(t->message), "no daemon with jobs is running");
 		return;
 	}
 	t->mode = t->mode == TOP_JOBS ? TOP_PROCESSES : TOP_JOBS;
@@ -352,7 +344,7 @@ static bool on_moving_key(struct top *t, int key)
 	return false;
 }
 
-/* Changes what the next picture shows; it is drawn at once. */
+/* Handles keys that change the next picture, which is drawn at once. */
 static void on_action_key(struct top *t, int key)
 {
 	switch (key) {
@@ -401,7 +393,7 @@ static void on_action_key(struct top *t, int key)
 	}
 }
 
-/* False: quit. */
+/* Handles a key; false: quit. */
 static bool on_key(struct top *t, int key)
 {
 	if (key == KEY_NONE || key == KEY_RESIZE)
@@ -418,16 +410,16 @@ static bool on_key(struct top *t, int key)
 	}
 	t->message[0] = '\0';
 	if (t->help && key >= ' ' && key < 127 && !strchr("hqQ?", key))
-		t->help = false; /* what the key does is to be seen */
+		t->help = false; /* so that the effect of the key is visible */
 	if (key == 'q' || key == 'Q' ||
-	    key == 3) /* ctrl-C, where the terminal makes no signal of it */
+	    key == 3) /* Ctrl-C, if the terminal does not turn it into a signal */
 		return false;
 	if (!on_moving_key(t, key))
 		on_action_key(t, key);
 	return true;
 }
 
-/* Keys that change which rows there are: they are read again at once. */
+/* Returns whether a key changes the set of rows, so that they are read again at once. */
 static bool changes_rows(const struct top *t, int key)
 {
 	return key != KEY_NONE && (t->typing || strchr("a/\r\n\033", key & 127) != NULL);
@@ -467,8 +459,6 @@ static int run_screen(struct top *t)
 	return EXIT_FAILED;
 }
 
-/* ---- the command ---- */
-
 static bool is_pid(const char *word)
 {
 	size_t len = strlen(word);
@@ -476,7 +466,7 @@ static bool is_pid(const char *word)
 	return len && strspn(word, "0123456789") == len && access(word, F_OK) != 0;
 }
 
-/* All words are process ids, or none. */
+/* Reads process ids: all words must be numbers, or none. */
 static bool read_roots(struct top *t, bool *good)
 {
 	size_t count = t->args->file_count, pids = 0;
@@ -510,7 +500,7 @@ static ow_status open_watch(struct top *t, struct ow_error *err)
 	return status;
 }
 
-/* A process must be there at first; later it may end. */
+/* Checks that the given processes exist at the start; later they may end. */
 static ow_status check_roots(struct top *t, struct ow_error *err)
 {
 	struct ow_process p = { .size = sizeof(p) };
@@ -525,7 +515,7 @@ static ow_status check_roots(struct top *t, struct ow_error *err)
 	return status;
 }
 
-/* Without a daemon, and without being asked for one: the processes of this host. */
+/* Shows the processes of this host if there is no daemon and the user did not ask for one. */
 static ow_status open_all(struct top *t, struct ow_error *err)
 {
 	bool any = !t->args->file_count && !t->live->job && !t->live->socket &&

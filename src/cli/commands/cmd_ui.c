@@ -20,8 +20,6 @@ struct ui_args {
 	bool no_browser;
 };
 
-/* ---- a browser ---- */
-
 /* The address has the token, and other users see the arguments of programs. So the browser gets a file that only this user
  * can read and that leads to the address. */
 static bool write_redirect(const char *path, const char *address)
@@ -64,8 +62,6 @@ static bool open_browser(const char *file)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* ---- the server ---- */
-
 static void print_address(const struct args *args, const ow_ui *ui)
 {
 	const struct ui_args *own = args->own;
@@ -95,7 +91,7 @@ static void wait_for_signal(ow_ui *ui)
 		nanosleep(&pause, NULL);
 		if (!reported && ow_ui_progress(ui, &err) == OW_UI_FAILED) {
 			complain("opwatch: %s\n", err.text);
-			reported = true; /* the page says so, too; it stays until Ctrl-C */
+			reported = true; /* the page shows the error, too; it stays until Ctrl-C */
 		}
 	}
 }
@@ -105,7 +101,7 @@ static int serve(struct args *args, ow_ui *ui)
 	const struct ui_args *own = args->own;
 	struct scratch redirect = { 0 };
 
-	signals_catch(); /* before the address is known to anyone who may end us */
+	signals_catch(); /* before another program learns the address and may end this one */
 	print_address(args, ui);
 	if (!own->no_browser && !own->socket && has_desktop() &&
 	    scratch_make(&redirect, args->arena, "opwatch.html") &&
@@ -139,7 +135,8 @@ static ow_status start(struct args *args, ow_profile *profile, ow_ui **ui, struc
 
 static int run_ui(struct args *args)
 {
-	/* What needs more than opening files is loaded first, with progress on the terminal. */
+	/* Options that need more than opening files: the files are loaded first, with progress
+	 * on the terminal. */
 	bool load = args->input.format || args->input.checkpoint;
 	struct ow_error err = { 0 };
 	ow_profile *profile = NULL;

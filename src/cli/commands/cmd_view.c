@@ -5,9 +5,10 @@
 #include "cli/command.h"
 
 #define OP_ROWS 30
-#define CODE_LEVELS 100 /* the first ten are often those of a framework */
+/* default depth of the code view, because the first ten levels often belong to a framework */
+#define CODE_LEVELS 100
 
-/* Outputs for other programs have whole stacks. */
+/* Returns whether the output is for other programs, which need whole stacks. */
 static bool writes_stacks(const struct args *args)
 {
 	static const char *const sinks[] = { "folded", "flamegraph", "pprof" };
@@ -18,8 +19,8 @@ static bool writes_stacks(const struct args *args)
 	return false;
 }
 
-/* tfprof shows ten levels and orders by name; people ask what costs most, and want to see what they
- * order by. */
+/* Sets the defaults. tfprof shows ten levels ordered by name; opwatch orders by cost and shows
+ * the column that it orders by. */
 static void set_defaults(struct args *args)
 {
 	struct ow_view_options *view = &args->options.view;
@@ -36,11 +37,12 @@ static void set_defaults(struct args *args)
 		view->max_depth = args_given(args, "limit") ? INT32_MAX : OP_ROWS - 1;
 	if (strcmp(args->command, "code") == 0)
 		view->max_depth = writes_stacks(args) ? INT32_MAX : CODE_LEVELS;
-	else if (writes_stacks(args)) /* a graph may be a long chain; each row has all before it */
+	/* a graph may be a long chain, and each of its rows contains all rows before it */
+	else if (writes_stacks(args))
 		view->max_depth = strcmp(args->command, "graph") == 0 ? CODE_LEVELS : INT32_MAX;
 }
 
-/* A graph that never ran has no times to show; shows float operations and parameters instead. */
+/* Selects float operations and parameters for a graph that never ran, because it has no times. */
 static void select_work(struct args *args, ow_profile *profile)
 {
 	static const char *const work[] = { "float_ops", "occurrence", "params" };
@@ -62,7 +64,8 @@ static void select_work(struct args *args, ow_profile *profile)
 	view->order_by = "float_ops";
 }
 
-/* Whether the profile has sampled functions and no operations: then op and code show functions. */
+/* Returns whether the profile has sampled functions and no operations, so that op and code show
+ * functions. */
 static bool is_sampled(ow_profile *profile)
 {
 	struct ow_view_options options;
@@ -79,7 +82,7 @@ static bool is_sampled(ow_profile *profile)
 	return found;
 }
 
-/* Options of operations that say nothing about functions are refused. */
+/* Refuses options of operations that do not apply to functions. */
 static bool check_options(const struct args *args, ow_profile *profile)
 {
 	static const char *const names[] = { "select", "order-by", "max-depth" };
@@ -129,7 +132,8 @@ static int run_view(struct args *args)
 	return code;
 }
 
-/* tfprof's options are of the views that tfprof has; the others read -output only. */
+/* Returns whether a view accepts an option: tfprof's options are for its own views; others
+ * accept only -output. */
 static bool takes_option(const char *view, const struct option *option)
 {
 	static const char *const trees[] = { "view", "op", "scope", "graph", "code" };

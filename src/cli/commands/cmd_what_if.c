@@ -104,7 +104,7 @@ static int run_what_if(struct args *args)
 const struct command cmd_what_if = {
 	.name = "what-if",
 	.usage = "FILE… CHANGE… [--json]",
-	.summary = "predict the step if something were faster or gone",
+	.summary = "predict the step time after a change",
 	.help = "Changes; several apply together. A factor multiplies the time:\n"
 		"  op:REGEX*0.5    an operator's host time and its kernels\n"
 		"  kernel:REGEX*0  kernels and copies on the device\n"

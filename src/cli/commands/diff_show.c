@@ -8,10 +8,11 @@
 #include "cli/text/replay_text.h"
 
 #define DIFF_ROWS 15
-#define FRAME_LEAST 0.01 /* of a step: less is not printed as text */
+#define FRAME_LEAST 0.01 /* smallest part of a step that a frame must have to be printed */
 #define SETTINGS_SHOWN 8u
 
-/* A text beside the rows without its quotes; escapes stay, which names rarely have. Empty when it is null. */
+/* Returns an extra value of type text without its quotes; escapes stay, which names rarely have. Empty if
+ * it is null. */
 static struct str extra_text(const ow_result *r, const char *name)
 {
 	const char *json = ow_result_extra(r, name);
@@ -20,7 +21,7 @@ static struct str extra_text(const ow_result *r, const char *name)
 	return len >= 2 && json[0] == '"' ? str_make(json + 1, len - 2) : STR("");
 }
 
-/* As the numbers of the table: times, or what samples count. */
+/* Prints a number in the unit of the table: a time, or a count of samples. */
 static void print_value(const ow_result *r, const char *before, double value, const char *after)
 {
 	struct str unit = extra_text(r, "metric_unit");
@@ -34,7 +35,7 @@ static void print_value(const ow_result *r, const char *before, double value, co
 	printf("%s%s%s", before, text, after);
 }
 
-/* "Mean steady step: 77.1ms → 118ms (ratio 1.53)" */
+/* Prints "Mean steady step: 77.1ms → 118ms (ratio 1.53)". */
 static void print_ratio(const ow_result *r, const char *what, const char *base, const char *new)
 {
 	double a = extra_number(r, base), b = extra_number(r, new);
@@ -45,7 +46,8 @@ static void print_ratio(const ow_result *r, const char *what, const char *base, 
 		printf(" (ratio %.*f)", b / a < 100 ? 2 : 0, b / a);
 }
 
-/* "Launches per step: 22 → 24." where both sides know it and it differs by more than a rounding. */
+/* Prints "Launches per step: 22 → 24." if both sides have the value and it differs by more than
+ * rounding. */
 static void print_pair(const ow_result *r, const char *what, const char *base, const char *new,
 		       enum human_unit unit)
 {
@@ -59,7 +61,8 @@ static void print_pair(const ow_result *r, const char *what, const char *base, c
 	printf("%s: %s → %s.\n", what, text[0], text[1]);
 }
 
-/* The list is JSON of the library's own: [{"what": "device", "base": "A100", "new": "V100"}, …] */
+/* Prints differences of the configuration from JSON: [{"what": "device", "base": "A100", "new":
+ * "V100"}, …]. */
 static void print_configuration(const ow_result *r)
 {
 	const char *json = ow_result_extra(r, "configuration"), *at = json;
@@ -89,8 +92,8 @@ static void print_conclusion(const ow_result *r)
 	if (why.len) {
 		printf("Not comparable: %.*s.\n", STR_ARG(why));
 	} else if (runs < 4) {
-		printf("These recordings differ%s; whether the code does, only 4 or more runs a "
-		       "side can show.\n",
+		printf("These recordings differ%s. Only 4 or more runs a side can show whether the "
+		       "code is the cause.\n",
 		       str_eq(conclusion, STR("differs")) ? "" : " by less than 1 %");
 	} else {
 		printf("Conclusion: %.*s.", STR_ARG(conclusion));
@@ -219,7 +222,7 @@ bool diff_is_comparable(ow_profile *base, ow_profile *other)
 	bool comparable;
 
 	ow_diff_options_init(&options);
-	options.frames = true; /* without the advice, which is not asked for */
+	options.frames = true; /* without findings, which the user did not request */
 	options.frames_least = 1;
 	if (ow_diff(&base, 1, &other, 1, &options, &r, &err) != OW_OK)
 		return false;

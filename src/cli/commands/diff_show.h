@@ -7,15 +7,15 @@
 
 #include "cli/command.h"
 
-/* Beside the usual ones. */
+/* Exit codes of `diff` in addition to the usual ones. */
 enum { EXIT_NOT_COMPARABLE = 4, EXIT_BEYOND = 5, EXIT_INCONCLUSIVE = 6 };
 
 /* One word of the command line as a run: a file, or a folder with the files of its ranks. NULL and a code on failure, which is reported. */
 ow_profile *diff_load(struct args *args, const char *file, int *code);
-/* Compares, shows, and returns the exit code; of the options the metric and the least frame come from args. */
+/* Compares, prints the result and returns the exit code. The metric and the smallest frame come from args. */
 int diff_show(struct args *args, ow_profile *const *base, size_t base_count,
 	      ow_profile *const *other, size_t other_count, const struct ow_diff_options *wanted);
-/* The value beside the rows that says whether two runs can be compared at all. */
+/* Returns the extra value that says whether two runs can be compared. */
 bool diff_is_comparable(ow_profile *base, ow_profile *other);
 
 #endif

@@ -11,10 +11,10 @@
 
 #include <math.h>
 
-/* As ow_phase_name counts. */
+/* Phases in the order of ow_phase_name. */
 static const struct {
 	const char *name, *shown;
-	char letter; /* as in the view `steps` */
+	char letter; /* letter as in the view `steps` */
 	unsigned style;
 } phases[] = {
 	{ "input", "input", 'I', 31 },	       { "host", "host", 'H', 34 },
@@ -28,8 +28,6 @@ static const struct {
 const char *const job_order_names[JOB_ORDERS] = { "job",    "step", "steps/s", "trend",
 						  "input",  "comm", "cpu",     "wait",
 						  "memory", "read", "written" };
-
-/* ---- numbers ---- */
 
 void jobtext_time(char *to, size_t size, int64_t ns)
 {
@@ -67,8 +65,6 @@ double job_share(const struct ow_job *job, const char *phase)
 	return -1;
 }
 
-/* ---- order ---- */
-
 static double key_of(const struct ow_job *job, const struct job_use *use, enum job_order order)
 {
 	switch (order) {
@@ -97,7 +93,7 @@ static double key_of(const struct ow_job *job, const struct job_use *use, enum j
 	}
 }
 
-/* Few, and mostly in order already: sorts by insertion, which keeps the order of equal jobs. */
+/* Sorts by insertion, because jobs are few and mostly in order; equal jobs keep their order. */
 void jobtext_sort(struct ow_job *jobs, struct job_use *uses, size_t count, enum job_order order,
 		  bool reverse)
 {
@@ -119,14 +115,12 @@ void jobtext_sort(struct ow_job *jobs, struct job_use *uses, size_t count, enum 
 		}
 }
 
-/* ---- parts of lines ---- */
-
 static const char *style(const struct jobtext *t, unsigned number)
 {
 	return screen_style(t->colour, number);
 }
 
-/* Each phase gets columns in proportion to its time; all columns are used. */
+/* Adds a bar in which each phase gets columns in proportion to its time; all columns are used. */
 static void add_bar(const struct jobtext *t, const int64_t *parts, size_t columns)
 {
 	double total = 0, done = 0;
@@ -152,14 +146,15 @@ static void add_bar(const struct jobtext *t, const int64_t *parts, size_t column
 	buf_add_repeat(t->to, ' ', columns - MIN(at, columns));
 }
 
-/* Names come from other people's programs: nothing in them may move the cursor or turn the text around it. */
+/* Adds a name with control characters replaced: names come from other programs and must not move the
+ * cursor or change the direction of text. */
 static void escape(struct buf *to, struct str text)
 {
 	while (text.len) {
 		uint32_t c = 0;
 		size_t len = utf8_decode(text, &c);
 
-		if (len == 1 && c == 0xfffd) { /* not UTF-8 */
+		if (len == 1 && c == 0xfffd) { /* the byte is not valid UTF-8 */
 			buf_printf(to, "\\x%02x", (unsigned)(unsigned char)text.ptr[0]);
 		} else if (c < ' ' || (c >= 127 && c < 160)) {
 			buf_printf(to, "\\x%02x", c);
@@ -234,8 +229,6 @@ void jobtext_spark(const struct jobtext *t, const double *values, size_t count, 
 	buf_puts(t->to, style(t, 0));
 }
 
-/* ---- what the processes use ---- */
-
 static void add_known(double *sum, double value)
 {
 	if (value >= 0)
@@ -265,22 +258,20 @@ double job_throughput(const struct ow_job *job)
 	return -1;
 }
 
-/* ---- the table ---- */
-
 #define STEP_COLUMNS 9
 #define SMALL_COLUMNS 6
-#define TREND_COLUMNS 7 /* steps may take several times as long: "+144 %", and a blank before it */
+#define TREND_COLUMNS 7 /* room for a trend such as "+144 %" and a blank before it */
 
 #define THROUGHPUT_COLUMNS 8
 #define MEMORY_COLUMNS 8
 #define IO_COLUMNS 9
 #define USER_COLUMNS 10
 
-/* How many columns each part of a row gets; 0 leaves it out. */
+/* Number of columns of each part of a row; 0 leaves it out. */
 struct layout {
 	size_t name, bar, history;
 	bool trend, waits, cpu, device;
-	bool throughput, use, io, user; /* on wider screens */
+	bool throughput, use, io, user; /* columns on wider screens only */
 };
 
 static struct layout layout_of(uint32_t width)
@@ -376,7 +367,7 @@ static void add_bytes(const struct jobtext *t, double bytes, size_t columns)
 	jobtext_right(t->to, text, columns);
 }
 
-/* Twice the usual step is a full block; longer ones are red. */
+/* Adds a picture of steps: twice the usual duration is a full block; longer steps are red. */
 static void add_steps(const struct jobtext *t, const struct ow_job *job, size_t columns)
 {
 	size_t count = MIN(job->recent_count, columns);
@@ -470,7 +461,7 @@ void jobtext_legend(const struct jobtext *t)
 	for (size_t k = 0; k < ARRAY_COUNT(phases); k++)
 		width += strlen(phases[k].shown) + 3;
 	for (size_t k = 0; k < ARRAY_COUNT(phases); k++) {
-		/* on a narrow terminal without what is rare */
+		/* on a narrow terminal rare phases are left out */
 		if (width > t->width && (phases[k].letter == 'A' || phases[k].letter == 'B'))
 			continue;
 		buf_printf(t->to, " %s%c%s %s", style(t, phases[k].style), phases[k].letter,
@@ -478,8 +469,6 @@ void jobtext_legend(const struct jobtext *t)
 	}
 	buf_add_char(t->to, '\n');
 }
-
-/* ---- one job ---- */
 
 static void add_state(const struct jobtext *t, const struct ow_job *job)
 {
@@ -510,7 +499,7 @@ static void add_state(const struct jobtext *t, const struct ow_job *job)
 	buf_add_char(t->to, '\n');
 }
 
-/* As many of the last steps as the screen is wide. */
+/* Adds as many of the last steps as the screen is wide. */
 static void add_step_line(const struct jobtext *t, const struct ow_job *job)
 {
 	char text[32];
@@ -532,7 +521,7 @@ static void add_phases(const struct jobtext *t, const struct ow_job *job)
 	bool done[OW_PHASES] = { false }, any = false;
 
 	buf_puts(t->to, "phases ");
-	while (total > 0) { /* the longest first, as many as fit */
+	while (total > 0) { /* the longest phases first, as many as fit */
 		size_t at = OW_PHASES, len;
 		double part;
 
@@ -560,7 +549,7 @@ static void add_ranks(const struct jobtext *t, const struct ow_job *job)
 {
 	char text[32];
 
-	if (job->ranks[0].rank < 0) { /* trainings beside each other */
+	if (job->ranks[0].rank < 0) { /* the processes train independently of each other */
 		buf_puts(t->to, "steps of ");
 		for (size_t i = 0; i < job->rank_count; i++) {
 			jobtext_time(text, sizeof(text), job->ranks[i].step_ns);
@@ -626,8 +615,6 @@ uint32_t jobtext_detail(const struct jobtext *t, const struct ow_job *job, uint3
 		add_step_line(t, job);
 	return used;
 }
-
-/* ---- JSON ---- */
 
 static void json_int(struct buf *to, const char *key, int64_t value)
 {

@@ -6,8 +6,6 @@
 
 #include <time.h>
 
-/* ---- options ---- */
-
 #define STACKS_HZ 100
 #define STACKS_HZ_UNASKED 50
 
@@ -25,7 +23,7 @@ void live_args_init(void *own)
 	live->stacks_hz = STACKS_HZ;
 }
 
-/* --stacks, or --stacks=HZ; 0 for none. */
+/* Parses --stacks or --stacks=HZ; 0 means none. */
 static bool parse_stacks(struct args *args, const struct option *option, const char *value)
 {
 	struct live_args *live = args->own;
@@ -43,7 +41,7 @@ static bool parse_stacks(struct args *args, const struct option *option, const c
 
 static const struct option recording[] = {
 	{ "stacks", STORE_PARSED(parse_stacks), .argument = "[=HZ]",
-	  .help = "sample Python stacks HZ times a second, 0 for none; without it 50",
+	  .help = "sample Python stacks HZ times a second (default 50); 0 switches sampling off",
 	  .usual = "100" },
 	{ "max-size", STORE_SIZE(struct live_args, record.file_limit, 1), .argument = "SIZE",
 	  .help = "limit the size of the recording, or of a job's ring: 500M, 8G" },
@@ -63,8 +61,6 @@ bool live_pids(const struct args *args, int64_t *pids)
 			return usage_error("'%s' is not a process id", args->files[i]);
 	return true;
 }
-
-/* ---- recordings ---- */
 
 void live_message(void *arg, const char *text, size_t len)
 {
@@ -103,7 +99,8 @@ void print_recording(const char *path, const struct ow_record_summary *s)
 			 "than they could be written (then use a larger --ring)",
 			 s->dropped);
 	if (s->unnamed)
-		complain("; %" PRIu64 " names or threads did not fit", s->unnamed);
+		complain("; %" PRIu64 " names or threads were lost because a table was full",
+			 s->unnamed);
 	if (s->refused_processes)
 		complain("; %u %s refused", s->refused_processes, processes(s->refused_processes));
 	complain("\n");

@@ -9,16 +9,16 @@
 
 /* The first member of the own struct of each of these commands. */
 struct live_args {
-	const char *job, *socket; /* of the daemon */
+	const char *job, *socket; /* name of a job of the daemon, and the daemon's socket */
 	const char *out;
 	int64_t for_ns;
 	struct ow_record_options record;
 	bool stacks;
 	uint32_t stacks_hz;
 };
-/* For struct command.init. */
+/* Sets the defaults; for struct command.init. */
 void live_args_init(void *own);
-/* Python stacks per second: what was asked for, or some. */
+/* Returns the rate of Python stacks per second: the given one, or the default. */
 uint32_t live_stacks_hz(const struct live_args *live);
 
 #define LIVE_JOB(sentence)                                                                         \
@@ -48,20 +48,22 @@ uint32_t live_stacks_hz(const struct live_args *live);
 		"for", STORE_TIME(struct live_args, for_ns),                                       \
 			.argument = "TIME", .help = (sentence), .usual = (default_time)            \
 	}
-/* --stacks, --max-size, --on-slowdown, --on-stall, --memory-limit */
+/* The options --stacks, --max-size, --on-slowdown, --on-stall, --memory-limit. */
 extern const struct option_group recording_options;
 
-/* The words of the command line as process ids; there is room for args->file_count. Reports a word that is none. */
+/* Reads the words of the command line as process ids; `pids` has room for args->file_count. Reports a word
+ * that is not one. */
 bool live_pids(const struct args *args, int64_t *pids);
 
-/* For ow_record_options: prints a message to stderr. */
+/* Prints a message to stderr; for ow_record_options. */
 void live_message(void *arg, const char *text, size_t len);
-/* For ow_record_options: whether no signal was caught. */
+/* Returns whether no signal was caught; for ow_record_options. */
 bool live_keep_going(void *arg);
-/* opwatch-20261116-030405.opw, in the working directory; NULL without memory. */
+/* Returns a name such as opwatch-20261116-030405.opw, in the working directory; NULL without
+ * memory. */
 const char *recording_name(struct arena *arena);
 void print_recording(const char *path, const struct ow_record_summary *summary);
-/* "x.opw: the last 2.0 s of job train, 10 records and 20 stacks of 1 process" */
+/* Prints "x.opw: the last 2.0 s of job train, 10 records and 20 stacks of 1 process". */
 void print_cut(const char *path, const char *what, const char *job,
 	       const struct ow_cut_summary *summary);
 

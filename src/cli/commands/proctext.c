@@ -19,8 +19,6 @@ static const char *style(const struct jobtext *t, unsigned number)
 	return screen_style(t->colour, number);
 }
 
-/* ---- order and filter ---- */
-
 static double key_of(const struct ow_process *p, enum process_order order)
 {
 	switch (order) {
@@ -103,9 +101,7 @@ bool proctext_matches(const struct ow_process *p, const char *part)
 	       strcmp(number, part) == 0;
 }
 
-/* ---- parts ---- */
-
-/* "12.3MB", "-" when it is not known. */
+/* Writes a size such as "12.3MB"; "-" if unknown. */
 static void add_bytes(struct buf *to, double bytes, size_t columns)
 {
 	char text[HUMAN_SIZE] = "-";
@@ -124,7 +120,7 @@ static void add_number(struct buf *to, double value, size_t columns)
 	jobtext_right(to, text, columns);
 }
 
-/* Blue where a processor is waited for, red where that is much. */
+/* Writes the waiting threads: blue if threads wait for a processor, red if many do. */
 static void add_wait(const struct jobtext *t, double wait, size_t columns)
 {
 	bool much = wait >= 0.1;
@@ -133,8 +129,6 @@ static void add_wait(const struct jobtext *t, double wait, size_t columns)
 	add_number(t->to, wait, columns);
 	buf_puts(t->to, much ? style(t, 0) : "");
 }
-
-/* ---- the table ---- */
 
 struct layout {
 	bool threads, wait, io, steps;
@@ -200,7 +194,8 @@ void proctext_head(const struct jobtext *t, enum process_order order, bool steps
 	buf_printf(t->to, "%s\n", style(t, 0));
 }
 
-/* Leaves out the folder of the program, so that the part that distinguishes processes is visible. */
+/* Returns the command line without the program's folder, so that the distinguishing part is
+ * visible. */
 static const char *command_of(const struct ow_process *p)
 {
 	size_t word = strcspn(p->arguments, " "), at = word;
@@ -285,8 +280,6 @@ void proctext_detail(const struct jobtext *t, const struct ow_process *p, uint32
 	buf_add_char(t->to, '\n');
 }
 
-/* ---- the host ---- */
-
 void proctext_host(const struct jobtext *t, const struct ow_host *h)
 {
 	size_t picture = t->width >= 150 ? 60 : t->width >= 110 ? 30 : t->width >= 80 ? 10 : 0;
@@ -314,8 +307,6 @@ void proctext_host(const struct jobtext *t, const struct ow_host *h)
 	}
 	buf_add_char(t->to, '\n');
 }
-
-/* ---- functions ---- */
 
 static void add_share(struct buf *to, double share, size_t columns)
 {
@@ -364,8 +355,6 @@ void proctext_functions(const struct jobtext *t, ow_processes *from, size_t coun
 	}
 }
 
-/* ---- threads ---- */
-
 void proctext_threads(const struct jobtext *t, const ow_processes *from, size_t count,
 		      uint32_t lines)
 {
@@ -395,8 +384,6 @@ void proctext_threads(const struct jobtext *t, const ow_processes *from, size_t 
 		buf_printf(t->to, "%s%s\n", ended && name > 24 ? "  ended" : "", style(t, 0));
 	}
 }
-
-/* ---- JSON ---- */
 
 static void json_real(struct buf *to, const char *key, double value)
 {

@@ -19,10 +19,11 @@ enum process_order {
 	PROCESS_ORDERS
 };
 extern const char *const process_order_names[PROCESS_ORDERS];
-/* The largest comes first, or the smallest; texts from a to z, or back. */
+/* Sorts processes, the largest first or the smallest; texts in ascending or descending order. */
 void proctext_sort(struct ow_process *processes, size_t count, enum process_order order,
 		   bool reverse);
-/* Whether a text is part of its name, command line, user or number, in whatever case. */
+/* Returns whether a text is part of a process's name, command line, user or number, ignoring
+ * case. */
 bool proctext_matches(const struct ow_process *process, const char *part);
 
 /* The table: its head, and a row. `order` PROCESS_ORDERS: not sorted. With `steps` it has a column for steps per second, where a
@@ -30,17 +31,19 @@ bool proctext_matches(const struct ow_process *process, const char *part);
 void proctext_head(const struct jobtext *t, enum process_order order, bool steps);
 void proctext_row(const struct jobtext *t, const struct ow_process *process, bool selected,
 		  bool steps, const struct ow_job_rank *of);
-/* Of one process: who, since when, command line, and processors as a picture. At most this many lines. */
+/* Writes one process in at most this many lines: user, start, command line, and a picture of its
+ * processors. */
 void proctext_detail(const struct jobtext *t, const struct ow_process *process, uint32_t lines);
 
-/* One line: processors with a picture of the last minutes, memory, disks, networks. */
+/* Writes one line: processors with a picture of the last minutes, memory, disks, networks. */
 void proctext_host(const struct jobtext *t, const struct ow_host *host);
 
-/* Functions with their head, at most this many lines; `why` may be empty. */
+/* Writes functions with their head, in at most this many lines; `why` may be empty. */
 void proctext_functions(const struct jobtext *t, ow_processes *from, size_t count, const char *why,
 			uint32_t lines);
 
-/* The threads that ow_processes_threads has read, with their head, at most so many lines. */
+/* Writes the threads that ow_processes_threads read, with their head, in at most this many
+ * lines. */
 void proctext_threads(const struct jobtext *t, const ow_processes *from, size_t count,
 		      uint32_t lines);
 

@@ -11,9 +11,7 @@
 
 #define SAVE_NS (60 * 1000000000LL)
 #define FLAME_NS (3 * 1000000000LL)
-#define WRITTEN_MOST ((uint64_t)1 << 30) /* bytes that the key w writes */
-
-/* ---- what is selected ---- */
+#define WRITTEN_MOST ((uint64_t)1 << 30) /* largest number of bytes that the key w writes */
 
 size_t top_selected_pids(const struct top *t, int64_t *pids, size_t cap)
 {
@@ -33,7 +31,7 @@ size_t top_selected_pids(const struct top *t, int64_t *pids, size_t cap)
 	return count;
 }
 
-/* The job's index in the watch, which has another order. */
+/* Returns the job's index in the watch, whose order differs from the screen. */
 static size_t watch_index(const struct top *t)
 {
 	struct ow_job job = { .size = sizeof(job) };
@@ -44,9 +42,7 @@ static size_t watch_index(const struct top *t)
 	return SIZE_MAX;
 }
 
-/* ---- files ---- */
-
-/* A name that is free: opwatch-20261116-120304.opw, and with -2 and on. */
+/* Finds an unused name: opwatch-20261116-120304.opw, or with -2 and so on. */
 static bool free_name(struct top *t, const char *ending, char *to, size_t size)
 {
 	const char *name = recording_name(t->args->arena);
@@ -64,7 +60,7 @@ static bool free_name(struct top *t, const char *ending, char *to, size_t size)
 	return false;
 }
 
-/* Only the user may read the file. */
+/* Saves the last minute of a job to a file that only the user may read. */
 void top_save_job(struct top *t)
 {
 	mode_t old = umask(077);
@@ -116,7 +112,7 @@ static bool go_on(void *arg, const struct ow_stacks_summary *so_far)
 	return !screen_ended();
 }
 
-/* Makes a flame graph of stacks sampled now; false when that is not possible. */
+/* Makes a flame graph of stacks that are sampled now; false if that is impossible. */
 static bool flame_of_processes(struct top *t, const char *path, struct ow_error *err)
 {
 	int64_t pids[TOP_TARGETS];
@@ -127,14 +123,14 @@ static bool flame_of_processes(struct top *t, const char *path, struct ow_error 
 
 	ow_stacks_options_init(&options);
 	options.for_ns = FLAME_NS;
-	options.no_children = true; /* they are all named */
+	options.no_children = true; /* children are already in the list */
 	options.progress = go_on;
 	snprintf(t->message, sizeof(t->message), "sampling stacks for three seconds …");
 	top_draw(t);
 	if (!count)
 		return false;
 	if (ow_stacks_record(pids, count, &options, &profile, NULL, err) != OW_OK) {
-		options.native = true; /* a program without Python */
+		options.native = true; /* for a program without Python */
 		if (ow_stacks_record(pids, count, &options, &profile, NULL, err) != OW_OK)
 			return false;
 	}
@@ -156,7 +152,8 @@ static bool has_stacks(ow_profile *profile)
 	return any;
 }
 
-/* Uses recorded stacks of the last minute, or samples stacks now, or shows the operations. Returns which, or NULL. */
+/* Writes a flame graph of recorded stacks of the last minute, else of stacks sampled now, else of
+ * operations. Returns which, or NULL. */
 static const char *write_any_flame(struct top *t, const char *path, struct ow_error *err)
 {
 	const char *what = "the Python stacks of the last minute";
@@ -193,8 +190,6 @@ void top_save_flame_graph(struct top *t)
 		snprintf(t->message, sizeof(t->message), "no flame graph: %.400s", err.text);
 }
 
-/* ---- ending processes ---- */
-
 void top_ask_end(struct top *t)
 {
 	struct ow_process p = { .size = sizeof(p) };
@@ -209,7 +204,8 @@ void top_ask_end(struct top *t)
 		if (ow_processes_find(t->processes, pids[i], &p))
 			t->targets[t->target_count++] = (struct top_target){ p.pid, p.start };
 	if (!t->target_count) {
-		snprintf(t->message, sizeof(t->message), "no process of it runs on this host");
+		snprintf(t->message, sizeof(t->message),
+			 "no process of this job runs on this host");
 		return;
 	}
 	buf_init(&escaped, &t->mem);

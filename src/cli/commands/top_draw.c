@@ -9,8 +9,8 @@
 
 #include <time.h>
 
-#define WIDE 140u   /* columns for two panels side by side */
-#define PRINTED 40u /* processes, once as text */
+#define WIDE 140u   /* screen width from which on two panels stand side by side */
+#define PRINTED 40u /* number of processes that are printed once as text */
 
 static const char *const help_lines[] = {
 	"up, down, j, k   select a job or process",
@@ -36,7 +36,7 @@ static const char *const help_lines[] = {
 	"       calls; ON CPU: part of OWN on a processor. 100 % is one thread.",
 };
 
-/* Lines of the buffer, as far as there are rows. */
+/* Draws the lines of the buffer, as long as there are rows. */
 static void draw_text(struct top *t)
 {
 	struct str rest = buf_str(&t->text), line;
@@ -81,8 +81,6 @@ static void draw_title(struct top *t)
 	draw_text(t);
 }
 
-/* ---- the table ---- */
-
 static void add_row(struct top *t, const struct jobtext *text, size_t i)
 {
 	if (t->mode == TOP_JOBS)
@@ -92,7 +90,8 @@ static void add_row(struct top *t, const struct jobtext *text, size_t i)
 			     top_steps_of(t, t->rows[i].pid));
 }
 
-/* Processes are many, and each has few lines of its own: they get two thirds. */
+/* Returns the number of table rows: two thirds of the screen for processes, because they are
+ * many and each has few details. */
 static uint32_t table_rows(const struct top *t, uint32_t room)
 {
 	uint32_t below = 5 + MAX(room / 3, 7u);
@@ -102,7 +101,7 @@ static uint32_t table_rows(const struct top *t, uint32_t room)
 	return room > 12 ? (room - 8) / 2 : room > 4 ? room - 4 : 1;
 }
 
-/* As many rows as fit above the details of the selected one. */
+/* Draws as many rows as fit above the details of the selected row. */
 static void draw_table(struct top *t, const struct jobtext *text)
 {
 	uint32_t room = screen_left(&t->screen), rows;
@@ -115,7 +114,7 @@ static void draw_table(struct top *t, const struct jobtext *text)
 	draw_text(t);
 	rows = table_rows(t, room);
 	rows = (uint32_t)MIN((size_t)MAX(rows, 1u), MAX(count, (size_t)1));
-	rows -= count > rows && rows > 2; /* for the line that says so */
+	rows -= count > rows && rows > 2; /* one row for the line that counts the hidden rows */
 	if (t->selected < t->first)
 		t->first = t->selected;
 	if (t->selected >= t->first + rows)
@@ -129,8 +128,6 @@ static void draw_table(struct top *t, const struct jobtext *text)
 	draw_text(t);
 }
 
-/* ---- panels ---- */
-
 enum panel { PANEL_PROCESSES, PANEL_OPS, PANEL_THREADS, PANEL_FUNCTIONS, PANELS };
 
 /* The data that the panels show in this picture. */
@@ -139,7 +136,7 @@ struct shown {
 	const char *why; /* functions could not be sampled */
 };
 
-/* Lines that a panel fills, with its head; 0: it has nothing to show. */
+/* Returns the number of lines that a panel fills, with its head; 0: it has nothing to show. */
 static uint32_t panel_need(const struct top *t, enum panel panel, const struct shown *shown)
 {
 	const struct ow_job *job = t->mode == TOP_JOBS ? &t->jobs[t->selected] : NULL;
@@ -158,7 +155,7 @@ static uint32_t panel_need(const struct top *t, enum panel panel, const struct s
 	}
 }
 
-/* By CPU, of this job. */
+/* Adds the processes of this job, ordered by CPU. */
 static void add_processes(struct top *t, const struct jobtext *text, uint32_t lines)
 {
 	const struct ow_job *job = &t->jobs[t->selected];
@@ -190,13 +187,14 @@ static void add_panel(struct top *t, const struct jobtext *text, enum panel pane
 		proctext_functions(text, t->processes, shown->functions, shown->why, lines);
 }
 
-/* Gives each panel the lines that it needs. If there are too few, each gets one line in turn. */
+/* Gives each panel the lines that it needs. If there are too few, the panels get one line each
+ * in turn. */
 static void share_lines(const uint32_t need[PANELS], uint32_t left, uint32_t got[PANELS])
 {
 	bool any = true;
 
 	memset(got, 0, sizeof(*got) * PANELS);
-	for (unsigned i = 0; i < PANELS; i++) /* two lines, or none */
+	for (unsigned i = 0; i < PANELS; i++) /* a panel gets at least two lines, or none */
 		if (need[i] && left >= 2) {
 			got[i] = 2;
 			left -= 2;
@@ -212,7 +210,7 @@ static void share_lines(const uint32_t need[PANELS], uint32_t left, uint32_t got
 	}
 }
 
-/* Two texts side by side; the left one takes `columns`. */
+/* Draws two texts side by side; the left one takes `columns`. */
 static void draw_beside(struct top *t, struct str left, struct str right, size_t columns)
 {
 	while (left.len || right.len) {
@@ -250,7 +248,8 @@ static void draw_two(struct top *t, enum panel panel, uint32_t lines, const stru
 	buf_release(&right);
 }
 
-/* Of the selected process: on a wide screen always, on a narrow one instead of the functions. */
+/* Reads the threads of the selected process: always on a wide screen; on a narrow one they
+ * replace the functions. */
 static size_t read_threads(struct top *t)
 {
 	if (t->mode != TOP_PROCESSES || (!t->threads && t->screen.width < WIDE))
@@ -262,18 +261,18 @@ static void draw_panels(struct top *t, const struct jobtext *text)
 {
 	uint32_t left = screen_left(&t->screen), need[PANELS], got[PANELS];
 	struct shown shown = { .why = "" };
-	enum panel beside = PANELS; /* what is left of the functions */
+	enum panel beside = PANELS; /* panel that stands beside the functions */
 
 	shown.functions = ow_processes_functions(t->processes, &shown.why);
 	shown.threads = read_threads(t);
-	left -= left > 0; /* for the message */
+	left -= left > 0; /* one line for the message */
 	for (unsigned i = 0; i < PANELS; i++)
 		need[i] = panel_need(t, (enum panel)i, &shown);
 	if (t->screen.width < WIDE && shown.threads)
 		need[PANEL_FUNCTIONS] = 0;
 	if (t->screen.width >= WIDE && need[PANEL_FUNCTIONS])
 		beside = need[PANEL_THREADS] ? PANEL_THREADS : need[PANEL_OPS] ? PANEL_OPS : PANELS;
-	if (beside != PANELS) { /* one place for both */
+	if (beside != PANELS) { /* both panels share the same lines */
 		need[beside] = MAX(need[beside], need[PANEL_FUNCTIONS]);
 		need[PANEL_FUNCTIONS] = 0;
 	}
@@ -286,8 +285,6 @@ static void draw_panels(struct top *t, const struct jobtext *text)
 		draw_text(t);
 	}
 }
-
-/* ---- the selected one ---- */
 
 static void draw_nothing(struct top *t)
 {
@@ -361,8 +358,6 @@ void top_draw(struct top *t)
 	screen_line(s, str_from(t->typing ? asked : t->message));
 	screen_end(s);
 }
-
-/* ---- once ---- */
 
 static void print_functions(struct top *t, const struct jobtext *text)
 {

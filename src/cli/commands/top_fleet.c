@@ -12,7 +12,7 @@
 
 #define ASK_NS (2 * 1000000000LL)
 
-/* Selects the rows that daemons sent in the last minute. */
+/* SQL: selects the rows that daemons sent in the last minute. */
 static const char jobs_text[] =
 	"SELECT job, host, user, state, round(step_ns / 1e6, 2) AS step_ms,"
 	" round(steps_per_s, 2) AS steps_per_s, round(trend * 100) AS trend_percent,"
@@ -39,7 +39,7 @@ struct question {
 	const char *title, *text;
 };
 
-/* In this order on the screen; the first one is what is printed once. */
+/* The questions in the order of the screen; with --once only the first one is printed. */
 static const struct question questions[] = {
 	{ "", jobs_text },
 	{ "ranks with the most work of their own", ranks_text },
@@ -62,7 +62,7 @@ static bool add_bytes(void *to, const void *bytes, size_t len)
 	return true;
 }
 
-/* Names come from other people's programs. */
+/* Replaces control characters, because names come from other programs. */
 static void keep_printable(struct buf *text)
 {
 	struct buf safe;
@@ -77,7 +77,7 @@ static void keep_printable(struct buf *text)
 	*text = safe;
 }
 
-/* A table that no host has made yet is empty. */
+/* Asks a question. A table that no host has created yet counts as empty. */
 static ow_status ask(struct fleet_screen *f, size_t i, const char *sink, struct buf *to,
 		     struct ow_error *err)
 {

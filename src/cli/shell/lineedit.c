@@ -24,12 +24,12 @@
 #include <sys/stat.h>
 #endif
 
-#define LINE_BYTES ((size_t)1 << 20) /* a longer line is not a command */
+#define LINE_BYTES ((size_t)1 << 20) /* longest line that is accepted */
 
 #if OPWATCH_HAVE_LIBEDIT
 struct line_history {
 	struct history *lines;
-	char *path; /* NULL when there is nowhere to keep them */
+	char *path; /* path of the history; NULL if there is no place to keep it */
 };
 #endif
 
@@ -38,7 +38,7 @@ struct line_reader {
 	complete_fn complete;
 	void *arg;
 	bool interactive;
-	char *line; /* LINE_BYTES, for plain lines */
+	char *line; /* buffer of LINE_BYTES, for input without a terminal */
 #if OPWATCH_HAVE_LIBEDIT
 	EditLine *edit;
 	struct line_history history;
@@ -100,10 +100,8 @@ static enum line_result read_plain(struct line_reader *reader, struct str *line)
 
 #if OPWATCH_HAVE_LIBEDIT
 
-/* ---- history: each line is appended when it is typed, so shells that run at once keep each other's lines ---- */
-
 #define HISTORY_LINES 1000
-#define HISTORY_BYTES (256 << 10) /* a larger file is cut to HISTORY_LINES */
+#define HISTORY_BYTES (256 << 10) /* a larger history file is cut to HISTORY_LINES */
 
 static void make_directories(char *path)
 {
@@ -114,8 +112,8 @@ static void make_directories(char *path)
 	}
 }
 
-/* $XDG_STATE_HOME/opwatch/history, or ~/.local/state/…; directories are made as needed, but no home for
- * those who have none (daemons, build machines). */
+/* Finds $XDG_STATE_HOME/opwatch/history, or ~/.local/state/…; creates directories as needed, but
+ * no home directory for users without one (daemons, build machines). */
 static char *find_file(void)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -130,7 +128,8 @@ static char *find_file(void)
 	return path;
 }
 
-/* Readable by its owner only: lines may name private paths. Locked until it is closed. */
+/* Opens the history, readable only by its owner, because lines may name private paths. It is
+ * locked until it is closed. */
 static int open_file(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -142,7 +141,8 @@ static int open_file(const char *path)
 	return fd;
 }
 
-/* The lines of before, and of other shells, stay in the file; the oldest of a long file go. */
+/* Cuts the history: lines of earlier and of other shells stay; the oldest lines of a long file
+ * are dropped. */
 static void cut_file(struct line_history *h)
 {
 	int fd = open_file(h->path);
@@ -173,7 +173,8 @@ static bool history_open(struct line_history *h)
 	return true;
 }
 
-/* One line in the format of libedit: bytes that are not plain ASCII become \\ooo. The first line names the format. */
+/* Encodes one line in the format of libedit: bytes that are not plain ASCII become \\ooo. The first line
+ * names the format. */
 static char *encode(const char *line, bool first)
 {
 	char *text = NULL;
@@ -205,7 +206,7 @@ static void append(const char *path, const char *line)
 		return;
 	text = fstat(fd, &st) == 0 ? encode(line, st.st_size == 0) : NULL;
 	if (text)
-		(void)!write(fd, text, strlen(text)); /* a full disk does not end a shell */
+		(void)!write(fd, text, strlen(text)); /* a full disk must not end the shell */
 	free(text);
 	close(fd);
 }
@@ -228,8 +229,6 @@ static void history_close(struct line_history *h)
 	free(h->path);
 }
 
-/* ---- editing ---- */
-
 static char *prompt_of(EditLine *edit)
 {
 	struct line_reader *reader = NULL;
@@ -240,8 +239,8 @@ static char *prompt_of(EditLine *edit)
 	return (char *)(uintptr_t)reader->prompt;
 }
 
-/* Waits for a key. SIGINT is blocked all through the editing and let in only here: it cannot slip in
- * between looking and waiting. */
+/* Waits for a key. SIGINT is blocked during editing and allowed only here, so that it cannot
+ * arrive between the check and the wait. */
 static bool wait_for_key(void)
 {
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -255,12 +254,13 @@ static bool wait_for_key(void)
 		if (ready > 0)
 			return !interrupted;
 		if (ready < 0 && errno != EINTR)
-			return true; /* read reports the error */
+			return true; /* the following read reports the error */
 	}
 	return false;
 }
 
-/* libedit restarts an interrupted read; ours does not, so that Ctrl-C gives a fresh prompt. */
+/* Reads a character. libedit restarts an interrupted read; this function does not, so that
+ * Ctrl-C gives a new prompt. */
 static int read_char(EditLine *edit, wchar_t *to)
 {
 	struct line_reader *reader = NULL;
@@ -304,7 +304,7 @@ static size_t common_prefix(const struct completions *found)
 	return len;
 }
 
-/* In columns, as wide as the terminal has room for. */
+/* Lists completions in as many columns as the terminal has room for. */
 static void list_completions(const struct completions *found)
 {
 	struct terminal terminal;
@@ -404,7 +404,7 @@ static void release_terminal(void)
 static void open_editor(struct line_reader *reader)
 {
 	setlocale(LC_CTYPE, "");
-	/* Where no locale is set, as in containers, terminals know UTF-8 nevertheless. */
+	/* terminals handle UTF-8 even if no locale is set, as in containers */
 	if (strcmp(nl_langinfo(CODESET), "ANSI_X3.4-1968") == 0)
 		setlocale(LC_CTYPE, "C.UTF-8");
 	guard_terminal();
@@ -419,7 +419,7 @@ static void open_editor(struct line_reader *reader)
 	el_set(reader->edit, EL_ADDFN, "complete", "complete the word", on_tab);
 	el_set(reader->edit, EL_BIND, "^I", "complete", NULL);
 	el_set(reader->edit, EL_BIND, "^R", "em-inc-search-prev", NULL);
-	el_source(reader->edit, NULL); /* ~/.editrc */
+	el_source(reader->edit, NULL); /* reads ~/.editrc */
 }
 
 static enum line_result read_edited(struct line_reader *reader, struct str *line)
@@ -427,8 +427,8 @@ static enum line_result read_edited(struct line_reader *reader, struct str *line
 	int len = 0;
 	const char *text;
 
-	/* libedit shows the prompt first and sets up the terminal afterwards: a Ctrl-D that comes in
-	 * between would be lost. */
+	/* libedit shows the prompt before it sets up the terminal: a Ctrl-D in between would be
+	 * lost */
 	el_set(reader->edit, EL_PREP_TERM, 1);
 	text = el_gets(reader->edit, &len);
 

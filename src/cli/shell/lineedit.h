@@ -8,15 +8,15 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-/* Candidates for the word that ends at the cursor; `before` is the line up to there. */
+/* Candidates for the word that ends at the cursor; `before` is the line up to the cursor. */
 struct completions {
 	struct arena *arena;
 	const char **items;
 	size_t count, cap;
-	size_t word;  /* where in `before` the word that they replace begins */
-	bool goes_on; /* no blank behind the only one: more of a list may follow */
+	size_t word;  /* offset in `before` of the word that they replace */
+	bool goes_on; /* no blank follows a single candidate, because more of a list may follow */
 };
-/* Keeps it when it begins with the prefix; a word of NULL is none. */
+/* Adds a word if it begins with the prefix; NULL is ignored. */
 void completion_add(struct completions *out, const char *word, struct str prefix);
 void completions_sort(struct completions *out);
 
@@ -24,15 +24,15 @@ typedef void (*complete_fn)(void *arg, struct str before, struct completions *ou
 
 struct line_reader;
 
-/* Interactive when standard input is a terminal. NULL when out of memory. */
+/* Opens a reader, which is interactive if standard input is a terminal. NULL without memory. */
 struct line_reader *line_open(const char *prompt, complete_fn complete, void *arg);
-/* From the next line on; must outlive it. */
+/* Sets the prompt from the next line on; the text must outlive its use. */
 void line_prompt(struct line_reader *reader, const char *prompt);
 void line_close(struct line_reader *reader);
 
 enum line_result { LINE_READ, LINE_END, LINE_INTERRUPTED };
 
-/* The next line without its newline, valid until the next call. */
+/* Reads the next line without its newline, valid until the next call. */
 enum line_result line_read(struct line_reader *reader, struct str *line);
 
 #endif

@@ -13,12 +13,10 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-/* ---- words of a line, and what options are called ---- */
-
-/* Options beside tfprof's 21, under our own name. */
+/* Options in addition to tfprof's 21, for the shell of opwatch. */
 struct shell_option {
-	const char *spelling; /* "-n" */
-	const char *longer;   /* "--limit", or the same */
+	const char *spelling; /* short spelling: "-n" */
+	const char *longer;   /* long spelling: "--limit", or the same */
 	const char *help;
 };
 enum { SHELL_LIMIT, SHELL_TO, SHELL_OUT, SHELL_JSON, SHELL_CSV, SHELL_OPTIONS };
@@ -41,14 +39,16 @@ static bool shell_next_word(struct str *rest, struct str *word)
 	return true;
 }
 
-/* Where a quote begins in the word at the front: first, or behind the first '='. STR_NONE when there is no second. */
+/* Returns the offset of a quote in the first word: at its start, or behind the first '='. STR_NONE if
+ * there is no closing quote. */
 static size_t quote_at(struct str rest)
 {
 	struct str word = str_first(rest, MIN(str_find_char(rest, ' '), rest.len));
 	size_t at = 0;
 
 	if (word.ptr[0] == '-')
-		at = str_find_char(word, '=') + 1; /* STR_NONE + 1 is 0, where there is no quote */
+		at = str_find_char(word, '=') +
+		     1; /* without '=' the offset is 0, because STR_NONE + 1 is 0 */
 	if (at >= word.len || (word.ptr[at] != '\'' && word.ptr[at] != '"') ||
 	    str_find_char(str_skip(rest, at + 1), word.ptr[at]) == STR_NONE)
 		return STR_NONE;
@@ -96,22 +96,20 @@ static bool shell_option_is(struct str word, size_t option)
 	       str_eq(word, str_from(shell_options[option].longer));
 }
 
-/* ---- commands ---- */
-
 struct shell {
 	struct show show;
-	struct options initial;	 /* what reset goes back to */
-	struct options defaults; /* what set changes */
-	struct arena keep;	 /* strings of defaults */
-	struct arena line;	 /* of the line being run */
+	struct options initial;	 /* options that the command reset restores */
+	struct options defaults; /* options that the command set changes */
+	struct arena keep;	 /* memory of the strings in `defaults` */
+	struct arena line;	 /* memory of the line being run */
 	struct mem mem;
-	ow_sql *sql; /* opened with the first query */
+	ow_sql *sql; /* SQL session, opened with the first query */
 	bool quit;
 };
 
 struct shell_command {
 	const char *name, *help;
-	bool tfprof; /* known to the original: offered by completion there */
+	bool tfprof; /* the command exists in tfprof, so completion offers it there */
 	void (*run)(struct shell *shell, const char *name, const struct options *options);
 };
 
@@ -159,7 +157,7 @@ static void run_quit(struct shell *shell, const char *name, const struct options
 
 static void run_help(struct shell *shell, const char *name, const struct options *options);
 
-/* The original's order is the order of its completions. */
+/* Commands in the order of tfprof's completions. */
 static const struct shell_command commands[] = {
 	{ "scope", "nodes by name scope", true, run_view },
 	{ "graph", "nodes by inputs and outputs", true, run_view },
@@ -173,7 +171,7 @@ static const struct shell_command commands[] = {
 	{ "exit", "leave", true, run_quit },
 };
 
-/* A command of the command line, with the options of the shell; into the terminal, as text, JSON or CSV. */
+/* Runs a command of the command line with the options of the shell; prints text, JSON or CSV. */
 static void run_report(struct shell *shell, const char *name, const struct options *options)
 {
 	struct args args = *shell->show.args;
@@ -201,7 +199,7 @@ static const struct shell_command own_commands[] = {
 	  run_report },
 };
 
-/* How many of these commands there are: the original has none. */
+/* Returns the number of commands that only opwatch has; 0 under the name tfprof. */
 static size_t own_command_count(const struct shell *shell)
 {
 	return shell->show.tfprof || !shell->show.args ? 0 : ARRAY_COUNT(own_commands);
@@ -223,8 +221,6 @@ static const struct shell_command *find_command(const struct shell *shell, struc
 			return &any_view;
 	return NULL;
 }
-
-/* ---- help ---- */
 
 static const char sql_help[] = "run a query: sql SELECT …; sql alone starts a prompt";
 
@@ -287,7 +283,7 @@ static bool help_own_option(const struct shell *shell, struct str word)
 	return false;
 }
 
-/* help WORD; an extension of ours: the original ignores what follows. */
+/* Prints help on a word. tfprof ignores the text after `help`. */
 static bool help_about(const struct shell *shell, struct str word)
 {
 	const struct shell_command *command = find_command(shell, word);
@@ -330,9 +326,7 @@ static void run_help(struct shell *shell, const char *name, const struct options
 		list_commands(shell);
 }
 
-/* ---- lines ---- */
-
-/* The original's way: exact names, one dash. */
+/* Parses an option as tfprof does: exact names, one dash. */
 static bool parse_tfprof_word(struct shell *shell, struct options *options, struct str word,
 			      struct str next, bool *used)
 {
@@ -358,7 +352,7 @@ static bool unknown_option(struct str word, struct str name)
 	return false;
 }
 
-/* "--max-depth" is -max_depth, as on the command line; NULL when there is no memory. */
+/* Turns "--max-depth" into -max_depth, as on the command line; NULL without memory. */
 static const char *plain_name(struct shell *shell, struct str word)
 {
 	char *name = arena_cstr(&shell->line, word), *from = name;
@@ -383,7 +377,7 @@ static bool parse_limit(struct options *options, struct str value)
 	return true;
 }
 
-/* --to and --out of the command line; -output says both at once. False when the name is neither. */
+/* Detects --to and --out, which -output combines. False if the name is neither. */
 static bool is_output(const char *name, bool *file)
 {
 	*file = strcmp(name, "out") == 0 || strcmp(name, "o") == 0;
@@ -410,7 +404,8 @@ static bool parse_output(struct shell *shell, struct output *output, bool file, 
 	return output->outfile;
 }
 
-/* opwatch's way: either spelling, --name=value, and -n, --to, --out, --json, --csv. */
+/* Parses an option of opwatch's shell: either spelling, --name=value, and -n, --to, --out,
+ * --json, --csv. */
 static bool parse_own_word(struct shell *shell, struct options *options, struct str word,
 			   struct str next, bool *used)
 {
@@ -451,7 +446,7 @@ static bool parse_own_word(struct shell *shell, struct options *options, struct 
 	return false;
 }
 
-/* As on the command line: orders by the selected column, the most expensive first. */
+/* Orders by the selected column, the most expensive first, as on the command line. */
 static void order_by_selected(struct ow_view_options *view)
 {
 	const char *metric = main_metric(&view->select);
@@ -519,7 +514,8 @@ static void unknown_command(const struct shell *shell, struct str word)
 	complain(best ? "; did you mean '%s'?\n" : "; 'help' lists the commands\n", best);
 }
 
-/* False when no word follows. The original takes options after `help` and does nothing with them. */
+/* Handles words after `help`; false if there are none. tfprof parses options there and ignores
+ * them. */
 static bool help_words(const struct shell *shell, struct str rest)
 {
 	struct str word;
@@ -540,8 +536,6 @@ static bool help_words(const struct shell *shell, struct str rest)
 	return true;
 }
 
-/* ---- SQL ---- */
-
 static bool open_sql(struct shell *shell)
 {
 	struct ow_run run = { shell->show.profile, "run" };
@@ -558,7 +552,7 @@ static bool open_sql(struct shell *shell)
 	return false;
 }
 
-/* `sql SELECT …` runs one query; `sql` alone prompts until Ctrl-D. */
+/* Runs SQL: `sql SELECT …` runs one query; `sql` alone prompts until Ctrl-D. */
 static void run_sql(struct shell *shell, struct str text)
 {
 	struct sqlshell sql = { .terminal = shell->show.terminal,
@@ -586,7 +580,7 @@ static void run_line(struct shell *shell, struct str line)
 	struct str rest = line, word;
 	char name[64];
 
-	options.given = 0; /* what `set` chose is for the views that use it */
+	options.given = 0; /* options of `set` apply only to views that use them */
 
 	terminal_measure(&shell->show.terminal);
 	if (!shell_next_word(&rest, &word)) {
@@ -612,8 +606,6 @@ static void run_line(struct shell *shell, struct str line)
 	fflush(stdout);
 }
 
-/* ---- completion ---- */
-
 static void add_options(bool tfprof, struct str prefix, struct completions *out)
 {
 	bool longer = prefix.len > 1 && prefix.ptr[1] == '-';
@@ -630,7 +622,7 @@ static void add_options(bool tfprof, struct str prefix, struct completions *out)
 		completion_add(out, shell_options[i].longer, prefix);
 }
 
-/* Values of lists are completed piece by piece, and more may follow. */
+/* Adds values of an option; values of lists are completed piece by piece, and more may follow. */
 static void add_values(const struct option *option, bool tfprof, struct str value,
 		       struct completions *out)
 {
@@ -647,7 +639,7 @@ static void add_values(const struct option *option, bool tfprof, struct str valu
 		completion_add(out, candidate, value);
 }
 
-/* Leaves out names with blanks: they would need quotes around the typed word. */
+/* Adds a file name. Names with blanks are left out, because they would need quotes. */
 static void add_file(const char *folder, const char *name, struct str prefix,
 		     struct completions *out)
 {
@@ -665,7 +657,8 @@ static void add_file(const char *folder, const char *name, struct str prefix,
 
 static void add_files(struct str typed, struct completions *out)
 {
-	size_t slash = str_rfind_char(typed, '/') + 1; /* STR_NONE + 1 is 0 */
+	/* without '/' the offset is 0, because STR_NONE + 1 is 0 */
+	size_t slash = str_rfind_char(typed, '/') + 1;
 	const char *folder = arena_cstr(out->arena, str_first(typed, slash));
 	struct dirent *entry;
 	DIR *dir;
@@ -680,7 +673,7 @@ static void add_files(struct str typed, struct completions *out)
 	completions_sort(out);
 }
 
-/* The value of an option that was typed whole; false when it has none. */
+/* Adds values of an option whose name is complete; false if it has none. */
 static bool add_value(bool tfprof, struct str name, struct str value, struct completions *out)
 {
 	static const struct str outfile = STR("outfile=");
@@ -705,7 +698,7 @@ static bool add_value(bool tfprof, struct str name, struct str value, struct com
 	return true;
 }
 
-/* The last word between blanks. */
+/* Returns the last word of a text. */
 static struct str last_word(struct str text)
 {
 	while (text.len && text.ptr[text.len - 1] == ' ')

@@ -9,29 +9,30 @@
 
 #include <opwatch/sql.h>
 
-/* Runs until the end of input, quit or exit; returns the program's exit code. */
+/* Runs the shell until the end of input, quit or exit; returns the program's exit code. */
 int shell_run(const struct show *show, const struct options *defaults);
 
-/* ---- SQL: `opwatch sql`, and `sql` in the shell (sqlshell.c) ---- */
+/* sqlshell.c: SQL, for `opwatch sql` and `sql` in the shell. */
 
 struct sqlshell {
 	ow_sql *sql;
 	struct terminal terminal;
-	const char *sink; /* text, json, csv */
-	uint32_t limit;	  /* rows of a statement; 0 = all */
+	const char *sink; /* name of the output: text, json or csv */
+	uint32_t limit;	  /* largest number of rows of a statement; 0 = all */
 	bool pager;
 };
 
-/* Runs a text: statements and dot commands, up to the first that fails or .quit. Reports what went wrong on stderr. */
+/* Runs statements and dot commands of a text, up to the first failure or .quit. Reports errors on stderr. */
 ow_status sqlshell_run(const struct sqlshell *shell, struct str text);
 /* Reads statements until the end of input or .quit. */
 void sqlshell_loop(const struct sqlshell *shell);
 
-/* .tables, .schema [table], .help: no session is needed for them. */
+/* Returns whether a text is a dot command (.tables, .schema [table], .help), which needs no
+ * session. */
 bool sqlshell_is_dot(struct str text);
 ow_status sqlshell_dot(struct str text);
 
-/* For ow_sql_options.keep_going: false after Ctrl-C. */
+/* Returns false after Ctrl-C; for ow_sql_options.keep_going. */
 bool sqlshell_go_on(void *arg);
 
 #endif

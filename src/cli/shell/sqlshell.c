@@ -16,8 +16,6 @@ bool sqlshell_go_on(void *arg)
 	return !interrupted;
 }
 
-/* ---- dot commands ---- */
-
 bool sqlshell_is_dot(struct str text)
 {
 	text = str_trim(text);
@@ -109,11 +107,9 @@ ow_status sqlshell_dot(struct str text)
 	return OW_E_USAGE;
 }
 
-/* ---- statements ---- */
-
 static ow_status run_statements(const struct sqlshell *shell, const char *text)
 {
-	static struct output_stream out; /* 64 KiB: not on the stack of a shell */
+	static struct output_stream out; /* 64 KiB, too large for the stack */
 	struct ow_write_options options;
 	struct terminal terminal = shell->terminal;
 	struct ow_error err = { 0 };
@@ -135,7 +131,7 @@ static ow_status run_statements(const struct sqlshell *shell, const char *text)
 	return status;
 }
 
-/* Whether the text ends a statement: with a semicolon that is in no string and no comment. */
+/* Returns whether the text ends a statement: with a semicolon outside of strings and comments. */
 static bool is_complete(struct str text)
 {
 	char quote = 0, last = 0;
@@ -185,7 +181,8 @@ static ow_status run_text(const struct sqlshell *shell, struct str text)
 	return status;
 }
 
-/* Where the first line begins that is a dot command, not part of a statement; the end of the text without one. */
+/* Returns the offset of the first line that is a dot command and not part of a statement; the end of the
+ * text if there is none. */
 static size_t find_dot(struct str text)
 {
 	size_t at = 0, line;
@@ -218,8 +215,6 @@ ow_status sqlshell_run(const struct sqlshell *shell, struct str text)
 	}
 	return OW_OK;
 }
-
-/* ---- completion ---- */
 
 struct completing {
 	struct completions *out;
@@ -275,9 +270,7 @@ static void complete(void *arg, struct str before, struct completions *out)
 		completion_add(out, words[i], x.prefix);
 }
 
-/* ---- the prompt ---- */
-
-/* One more line; false to leave. */
+/* Handles one more line; false to leave. */
 static bool take_line(const struct sqlshell *shell, struct buf *text, struct str line)
 {
 	if (!text->len && is_quit(str_trim(line)))
@@ -321,7 +314,7 @@ void sqlshell_loop(const struct sqlshell *shell)
 		else
 			on = take_line(shell, &text, line);
 	}
-	if (str_trim(buf_str(&text)).len) /* a last statement without its semicolon */
+	if (str_trim(buf_str(&text)).len) /* runs a last statement without a semicolon */
 		(void)sqlshell_run(shell, buf_str(&text));
 	buf_release(&text);
 	line_close(reader);

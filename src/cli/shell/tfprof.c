@@ -42,7 +42,7 @@ void tfprof_print_help(void)
 	fflush(stdout);
 }
 
-/* What the usage lists: the original's flags, types and texts, also where the text is odd. */
+/* Flags of tfprof's usage text, with its types and texts, including odd ones. */
 static const struct {
 	const char *name, *value, *type, *text;
 } usage_lines[] = {
@@ -125,7 +125,7 @@ static bool path_flag(struct flags *flags, struct str name, const char *value)
 	return false;
 }
 
-/* The original matches the name of a boolean flag as a prefix. */
+/* Parses a boolean flag; tfprof matches its name as a prefix. */
 static bool bool_flag(struct flags *flags, struct str text)
 {
 	const char *name = "account_displayed_op_only";
@@ -143,7 +143,7 @@ static bool bool_flag(struct flags *flags, struct str text)
 	return true;
 }
 
-/* False when the word is not a flag: then it is a positional argument. */
+/* Parses a flag; false if the word is not a flag but a positional argument. */
 static bool parse_flag(struct flags *flags, const char *word)
 {
 	struct str text = str_from(word), name, value;
@@ -187,7 +187,7 @@ static bool given(const char *path)
 	return path && *path;
 }
 
-/* "d/x: No such file or directory" the way TensorFlow writes it: "Not found: d/x; No such…". */
+/* Prints an error as TensorFlow writes it: "Not found: d/x; No such…". */
 static void complain_status(const char *before, const char *path, const struct ow_error *err)
 {
 	size_t len = strlen(path);
@@ -214,7 +214,7 @@ static bool add(ow_profile *profile, const char *path, const char *format, int64
 
 	if (ow_profile_add_file(profile, path, &options, info, &err) == OW_OK)
 		return true;
-	/* Empty files are valid empty messages. */
+	/* empty files are valid empty messages */
 	if (err.status == OW_E_EMPTY)
 		return true;
 	complain_status(what, path, &err);
@@ -294,7 +294,8 @@ static bool load_parts(struct flags *flags, ow_profile *profile)
 					      "Failed to read op_log_path: ", NULL))
 		return false;
 	printf("Parsing Inputs...\n");
-	/* Once more: now there are ops to mark; those of the run metadata come later and stay unmarked. */
+	/* marks the variables again: there are ops now; ops of the run metadata come later and
+	 * stay unmarked */
 	if (!set_checkpoint(profile, flags->checkpoint_path))
 		return false;
 	return !given(flags->run_meta_path) ||
@@ -342,7 +343,7 @@ static int run_command(struct flags *flags, ow_profile **profile,
 		show.pager = show.terminal.in;
 		return shell_run(&show, &flags->options);
 	}
-	/* The original's exit status is 0 whatever the view says. */
+	/* tfprof exits with 0 whatever the view reports */
 	if (strcmp(command, "advise") == 0)
 		(void)show_advice(&show, &flags->options);
 	else
@@ -377,7 +378,7 @@ static int check_and_run(struct flags *flags, const char *program)
 		return 0;
 	}
 	ow_open_options_init(&open);
-	open.infer = false; /* the original computes nothing by itself */
+	open.infer = false; /* tfprof computes no missing values */
 	open.strict_proto = true;
 	if (ow_profile_new(&open, &profile, &err) != OW_OK) {
 		complain("%s\n", err.text);

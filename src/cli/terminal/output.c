@@ -26,7 +26,7 @@ void interrupts_catch(bool catch)
 {
 	struct sigaction action = { .sa_handler = catch ? on_interrupt : SIG_DFL };
 
-	sigaction(SIGINT, &action, NULL); /* no SA_RESTART: reading a line must return */
+	sigaction(SIGINT, &action, NULL); /* without SA_RESTART, so that reading a line returns */
 }
 
 void terminal_measure(struct terminal *terminal)
@@ -81,7 +81,7 @@ static bool drives_terminal(const unsigned char *at, size_t *len)
 	return *at == 0x7f;
 }
 
-/* Names in messages come from files: what would drive the terminal becomes U+FFFD. */
+/* Prints a message; names in messages come from files, so control characters become U+FFFD. */
 static void print_plain(const char *format, va_list args)
 {
 	unsigned char *at;
@@ -122,7 +122,7 @@ void output_start(struct output_stream *out, bool paging, uint32_t height)
 	fflush(stdout);
 }
 
-/* $PAGER, or less; standard output goes through it from here on. */
+/* Starts $PAGER or less; standard output goes through it from here on. */
 static void start_pager(struct output_stream *out)
 {
 	const char *pager = getenv("OPWATCH_PAGER"), *kind = getenv("TERM");
@@ -130,7 +130,7 @@ static void start_pager(struct output_stream *out)
 	pid_t child;
 
 	out->paging = false;
-	/* Pagers only complain of terminals that cannot move their cursor. */
+	/* pagers do not work on terminals that cannot move their cursor */
 	if ((!pager || !*pager) && (!kind || !*kind || strcmp(kind, "dumb") == 0))
 		return;
 	if (!pager || !*pager)
@@ -173,7 +173,7 @@ static bool flush(struct output_stream *out)
 		if (n < 0 && errno == EINTR && !interrupted)
 			continue;
 		if (n < 0 && !interrupted)
-			out->failure = errno; /* reported by output_end */
+			out->failure = errno; /* output_end reports the failure */
 		if (n < 0 || interrupted)
 			out->closed = true;
 		else
@@ -266,8 +266,6 @@ bool page_close(struct page *page, bool paging, uint32_t height)
 	free(page->text);
 	return output_end(&out);
 }
-
-/* ---- progress ---- */
 
 #define CLEAR "\r\033[K"
 

@@ -10,26 +10,26 @@
 #include <time.h>
 
 struct terminal {
-	bool out, err, in; /* is a terminal */
-	bool colour;	   /* out is one, and NO_COLOR is not set */
+	bool out, err, in; /* standard output, error and input are terminals */
+	bool colour;	   /* `out` is a terminal and NO_COLOR is not set */
 	uint32_t width, height;
 };
 
 void terminal_look(struct terminal *terminal);
-/* Only its size, which may change while a shell runs. */
+/* Measures the size again, which may change while a shell runs. */
 void terminal_measure(struct terminal *terminal);
 
-/* Set by SIGINT while it is caught: output and loading stop, the shell goes on. */
+/* Set by SIGINT while it is caught: output and loading stop, the shell continues. */
 extern volatile int interrupted;
-/* Catches SIGINT (shells), or leaves it to end the program. */
+/* Catches SIGINT (for shells), or lets it end the program. */
 void interrupts_catch(bool catch);
 
 struct output_stream {
 	int fd;
-	bool closed; /* the reader is gone, or the user interrupted */
-	bool paging; /* may start a pager when the text is longer than the screen */
-	int pager;   /* its process id, 0 when none */
-	int failure; /* errno of what could not be written; of a closed pipe, too */
+	bool closed; /* the reader closed the pipe, or the user interrupted */
+	bool paging; /* a pager may be started if the text is longer than the screen */
+	int pager;   /* process id of the pager, 0 = none */
+	int failure; /* errno of the first failed write, also for a closed pipe */
 	uint32_t height;
 	size_t lines;
 	size_t len;
@@ -37,44 +37,45 @@ struct output_stream {
 };
 
 void output_start(struct output_stream *out, bool paging, uint32_t height);
-/* An ow_write_fn. */
+/* Writes output; an ow_write_fn. */
 bool output_write(void *arg, const void *bytes, size_t len);
-/* Flushes and waits for the pager; false when something could not be written (errno says why). A closed pipe is not a
+/* Flushes and waits for the pager; false if a write failed (errno says why). A closed pipe is not a
  * failure. */
 bool output_end(struct output_stream *out);
 
-/* The name of standard output in messages, once it is a file. */
+/* Sets the name of standard output for messages, if it is a file. */
 void output_is(const char *name);
 /* Puts the error of a failed output_end into err; returns OW_E_IO. */
 ow_status output_failure(struct ow_error *err);
-/* Prints it instead. */
+/* Prints the error of a failed output_end. */
 ow_status output_complain(void);
 
-/* A text that is complete before it is shown and may go through the pager. */
+/* A text that is collected before it is shown and may go through the pager. */
 struct page {
 	FILE *file;
 	char *text;
 	size_t len;
 };
 
-/* Where to write it; standard output when there is no memory. */
+/* Returns the stream to write to; standard output without memory. */
 FILE *page_open(struct page *page);
-/* Shows it; false as output_end says. */
+/* Shows the text; returns as output_end does. */
 bool page_close(struct page *page, bool paging, uint32_t height);
 
-/* printf to standard error. */
+/* Prints to standard error, as printf does. */
 void complain(const char *format, ...) OW_PRINTF(1, 2);
 
-/* ---- the line on a terminal that shows how far long work has come ---- */
+/* A line on a terminal that shows the progress of long work. */
 
 struct progress_line {
 	struct timespec start, last;
 	bool terminal, shown;
 };
 
-/* Begins to count; without a terminal the line is never due. */
+/* Starts the clock of the line; without a terminal the line is never due. */
 void progress_begin(struct progress_line *line, bool terminal);
-/* Whether the line is to be written now: not in the first half second, then ten times a second at most. */
+/* Returns whether the line should be written now: not in the first half second, then at most ten times a
+ * second. */
 bool progress_due(struct progress_line *line);
 double progress_seconds(const struct progress_line *line);
 /* Replaces the line; the text has no line feed at its end. */

@@ -10,8 +10,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-/* ---- signals ---- */
-
 static volatile sig_atomic_t caught;
 static char guarded_part[4128], guarded_file[4096], guarded_folder[4096];
 
@@ -36,7 +34,7 @@ bool signals_caught(void)
 	return caught != 0;
 }
 
-/* Only what a handler may call. */
+/* Handles a signal; calls only async-signal-safe functions. */
 static void on_end(int number)
 {
 	unlink(guarded_part);
@@ -87,8 +85,6 @@ void signals_guard_end(void)
 	guarded_part[0] = guarded_file[0] = guarded_folder[0] = '\0';
 }
 
-/* ---- temporary files ---- */
-
 bool scratch_make(struct scratch *scratch, struct arena *arena, const char *name)
 {
 	const char *base = getenv("TMPDIR");
@@ -120,8 +116,6 @@ void scratch_drop(struct scratch *scratch)
 	signals_guard_end();
 	*scratch = (struct scratch){ 0 };
 }
-
-/* ---- recordings to standard output ---- */
 
 #define COPY_BYTES ((size_t)64 << 10)
 
@@ -182,7 +176,7 @@ int piped_end(struct piped *piped, int code)
 
 	if (!piped->file.path)
 		return code;
-	signals_release(); /* another signal ends the copying */
+	signals_release(); /* a further signal ends the copying */
 	signals_guard_cut(piped->file.path, piped->file.folder);
 	fd = code == EXIT_GOOD ? open(piped->file.path, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd >= 0) {

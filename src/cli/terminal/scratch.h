@@ -7,13 +7,13 @@
 
 #include "base/arena.h"
 
-/* ---- signals ---- */
+/* Signals: */
 
 void signals_catch(void);
 bool signals_caught(void);
 /* Restores the default action of the signals. */
 void signals_release(void);
-/* Ends the program by the signal that was caught; returns when there was none. */
+/* Ends the program by the signal that was caught; returns if there was none. */
 void signals_pass_on(void);
 
 /* From here to signals_guard_end a signal that ends the program removes the half-written `file`; with a `folder`, which must
@@ -25,12 +25,12 @@ void signals_guard_end(void);
  * SIGKILL removes both. ---- */
 
 struct scratch {
-	char *folder, *path; /* NULL: not made */
+	char *folder, *path; /* paths; NULL: not created */
 };
 
-/* Makes the folder, and the path of a file that the caller writes. Reports what went wrong. */
+/* Creates the folder, and the path of a file that the caller writes. Reports errors. */
 bool scratch_make(struct scratch *scratch, struct arena *arena, const char *name);
-/* Removes both, if they were made. */
+/* Removes file and folder, if they were created. */
 void scratch_drop(struct scratch *scratch);
 
 /* ---- a recording or profile for standard output (-o -). It is not written from front to back, so it is made in a
@@ -39,16 +39,17 @@ void scratch_drop(struct scratch *scratch);
 struct args;
 
 struct piped {
-	struct scratch file; /* not made: the recording goes to a file of the user */
+	/* temporary file; not created if the recording goes to a file of the user */
+	struct scratch file;
 };
 
 bool is_standard_output(const char *path);
 /* Replaces *path by a temporary file when it is standard output. Returns EXIT_GOOD, or reports what is wrong: a recording
  * cannot be written to a terminal. */
 int piped_begin(struct piped *piped, const struct args *args, const char **path);
-/* Copies the file to standard output when `code` is EXIT_GOOD, and removes it. Returns the exit code. */
+/* If `code` is EXIT_GOOD, copies the file to standard output. Removes the file and returns the exit code. */
 int piped_end(struct piped *piped, int code);
-/* The name of the output in messages. */
+/* Returns the name of the output for messages. */
 const char *piped_name(const struct piped *piped, const char *path);
 
 #endif

@@ -14,7 +14,7 @@
 #define ENTER "\033[?1049h\033[?25l\033[H\033[2J"
 #define LEAVE "\033[0m\033[?25h\033[?1049l"
 
-/* What must be restored; read by signal handlers. */
+/* Terminal state that must be restored; signal handlers read it. */
 static struct {
 	volatile sig_atomic_t open, ended, resized, continued;
 	struct termios before, raw;
@@ -54,7 +54,7 @@ static void on_resize(int number)
 	the.resized = 1;
 }
 
-/* Ctrl-Z: the shell gets its terminal, and we get it back later. */
+/* Handles Ctrl-Z: restores the terminal for the shell, and takes it back later. */
 static void on_stop(int number)
 {
 	int error = errno;
@@ -135,8 +135,6 @@ void screen_close(struct screen *s)
 	buf_release(&s->frame);
 }
 
-/* ---- keys ---- */
-
 static int read_byte(int timeout_ms)
 {
 	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
@@ -148,7 +146,7 @@ static int read_byte(int timeout_ms)
 	return read(STDIN_FILENO, &c, 1) == 1 ? (int)c : KEY_EOF;
 }
 
-/* What follows an escape, when it follows at once. */
+/* Reads the bytes that immediately follow an escape. */
 static int read_sequence(void)
 {
 	static const struct {
@@ -193,8 +191,6 @@ int screen_key(struct screen *s, int timeout_ms)
 	measure(s);
 	return KEY_RESIZE;
 }
-
-/* ---- frames ---- */
 
 const char *screen_style(bool colour, unsigned style)
 {
@@ -267,7 +263,7 @@ void screen_line(struct screen *s, struct str text)
 
 	if (!screen_left(s))
 		return;
-	/* No line feed behind the last row: the screen would scroll. */
+	/* no line feed follows the last row, because the screen would scroll */
 	if (s->row++)
 		buf_puts(&s->frame, "\r\n");
 	buf_add_str(&s->frame, screen_fit(text, s->width, &used));

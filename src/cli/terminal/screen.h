@@ -17,14 +17,14 @@ struct screen {
 	uint32_t width, height;
 	bool colour;
 	struct buf frame;
-	uint32_t row; /* that is drawn next */
+	uint32_t row; /* row that is drawn next */
 };
 
-/* False, with errno, when standard input or output is not a terminal. */
+/* Opens the screen. False, with errno, if standard input or output is not a terminal. */
 bool screen_open(struct screen *s, struct mem *mem, bool colour);
 void screen_close(struct screen *s);
 
-/* Whether a signal asked to end. */
+/* Returns whether a signal requested the end. */
 bool screen_ended(void);
 
 enum screen_key {
@@ -38,21 +38,24 @@ enum screen_key {
 	KEY_RESIZE,
 	KEY_EOF /* the terminal is gone */
 };
-/* Waits so long for a key, a character or one of the above; KEY_NONE when none came. */
+/* Waits up to the timeout for a key: a character or one of the values above; KEY_NONE if none
+ * came. */
 int screen_key(struct screen *s, int timeout_ms);
 
-/* A frame: lines from the top, cut to the width; what is below the last row is not drawn. */
+/* Begins a frame: lines from the top, cut to the width; text below the last row is not drawn. */
 void screen_begin(struct screen *s);
-/* `text` may hold sequences that screen_style gave; they take no room. */
+/* Draws a line. `text` may contain sequences of screen_style, which take no room. */
 void screen_line(struct screen *s, struct str text);
 void screen_end(struct screen *s);
-/* Rows that are left. */
+/* Returns the number of rows left. */
 uint32_t screen_left(const struct screen *s);
 
-/* Sequences for text, "" without colour: 0 plain, 1 bold, 2 dim, 7 reverse, 31 red, … */
+/* Returns the sequence of a style, "" without colour: 0 plain, 1 bold, 2 dim, 7 reverse, 31 red,
+ * … */
 const char *screen_style(bool colour, unsigned style);
 
-/* The longest prefix of a text with sequences that takes at most `columns`; *used: how many it takes. */
+/* Returns the longest prefix of a text with sequences that takes at most `columns`; *used becomes its
+ * width. */
 struct str screen_fit(struct str text, size_t columns, size_t *used);
 
 #endif

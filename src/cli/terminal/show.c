@@ -12,8 +12,8 @@
 
 #define BIG_TRACE (200 * 1024 * 1024)
 
-/* What tfprof prints on stderr. Under our own name notes report incomplete shapes, and the advice what was not
- * checked. */
+/* Prints the messages that tfprof prints on stderr. Under the name opwatch, notes report incomplete shapes
+ * and the advice reports skipped checks. */
 static void print_messages(const struct show *show, const ow_result *result)
 {
 	const char *line;
@@ -40,7 +40,7 @@ static void on_stdout_line(void *arg, const char *line, size_t len)
 	printf("%.*s\n", (int)len, line);
 }
 
-/* The value that flame graphs and folded stacks show. */
+/* Returns the value that flame graphs and folded stacks show. */
 static const char *chosen_metric(const struct options *options)
 {
 	const char *metric = main_metric(&options->view.select);
@@ -66,7 +66,7 @@ static void write_options(const struct show *show, const struct options *options
 static ow_status write_stdout(const struct show *show, ow_result *result, const char *sink,
 			      const struct ow_write_options *write)
 {
-	static struct output_stream out; /* 64 KiB: not on the stack of a shell */
+	static struct output_stream out; /* 64 KiB, too large for the stack */
 	struct ow_error err;
 	ow_status status;
 
@@ -80,8 +80,6 @@ static ow_status write_stdout(const struct show *show, ow_result *result, const 
 		print_error(show, &err);
 	return status;
 }
-
-/* ---- timelines -------------------------------------------------------------------------------- */
 
 /* The original adds the step to the name. Under our own name trace.json becomes trace_2.json for step 2 and
  * stays itself for the average, so that browsers know what it is. */
@@ -155,7 +153,7 @@ static ow_status run_view(const struct show *show, const char *view,
 	return status;
 }
 
-/* One file per loaded step. */
+/* Writes one timeline file per loaded step. */
 static ow_status graph_timelines(const struct show *show, const struct options *options,
 				 const struct ow_write_options *write)
 {
@@ -185,8 +183,6 @@ static ow_status graph_timelines(const struct show *show, const struct options *
 	free(steps);
 	return status;
 }
-
-/* ---- pprof ------------------------------------------------------------------------------------ */
 
 static bool pprof_possible(const char *view, const struct options *options)
 {
@@ -228,14 +224,12 @@ static ow_status write_pprof(const struct show *show, ow_result *result,
 	return OW_OK;
 }
 
-/* ---- everything ------------------------------------------------------------------------------- */
-
 static bool is(const char *a, const char *b)
 {
 	return strcmp(a, b) == 0;
 }
 
-/* Reports why not. */
+/* Returns whether the output can show the view; reports why not. */
 static bool output_possible(const struct show *show, const char *view,
 			    const struct options *options)
 {
@@ -268,7 +262,7 @@ static ow_status send_table(const struct show *show, ow_result *result, const ch
 	if (is(type, "pprof"))
 		return write_pprof(show, result, options, write);
 	if (!is(type, "file"))
-		text = type; /* one of opwatch's own sinks */
+		text = type; /* the output is one of opwatch's own sinks */
 	else
 		write->width = 0;
 	if (!file)
@@ -280,7 +274,7 @@ static ow_status send_table(const struct show *show, ow_result *result, const ch
 	return status;
 }
 
-/* Words of --style that flame graphs read. */
+/* Returns whether a word of --style is for flame graphs. */
 static bool is_flame_word(struct str word)
 {
 	static const char *const words[] = { "icicle", "flame", "inverted", "left-heavy" };
@@ -291,7 +285,8 @@ static bool is_flame_word(struct str word)
 	return false;
 }
 
-/* Copies the words that are for the view; false for those of flame graphs when none is written. */
+/* Copies the style words for the view; false if there are words for flame graphs but no flame
+ * graph is written. */
 static bool split_style(const char *style, bool flames, char *to, size_t size)
 {
 	struct str rest = str_from(style), word;
@@ -315,7 +310,7 @@ static bool split_style(const char *style, bool flames, char *to, size_t size)
 	return true;
 }
 
-/* Options that the user gave and the view would ignore are refused. `style` gets the words that are the view's. */
+/* Refuses options that the user gave and the view would ignore. `style` receives the words for the view. */
 static bool options_used(const struct show *show, const char *view, const struct options *options,
 			 char *style, size_t size)
 {
@@ -343,7 +338,7 @@ ow_status show_view(const struct show *show, const char *view, const struct opti
 	ow_status status;
 
 	write_options(show, options, &write);
-	/* The original complains of a step or a view that is not there first. */
+	/* tfprof reports a missing step or view before a wrong output */
 	if (!show->tfprof && !output_possible(show, view, options))
 		return OW_E_USAGE;
 	if (is(options->output.type, "timeline") && is(view, "graph") && options->view.step < 0)
@@ -352,7 +347,8 @@ ow_status show_view(const struct show *show, const char *view, const struct opti
 		return OW_E_USAGE;
 	what.style = what.style && *style ? style : NULL;
 	ow_view_options_drop(show->profile, view, &what);
-	what.all_metrics = is(options->output.type, "proto"); /* the message has them all */
+	/* a protobuf message contains all metrics */
+	what.all_metrics = is(options->output.type, "proto");
 	what.explain_empty = !show->tfprof;
 	status = run_view(show, view, &what, &result);
 	if (status != OW_OK)
@@ -377,7 +373,7 @@ ow_status show_result(const struct show *show, ow_result *result, const char *na
 	return send_table(show, result, name, options, &write);
 }
 
-/* tfprof's report: a heading per checker, then its reports as they are. */
+/* Prints tfprof's report: a heading per checker, then its reports unchanged. */
 static void print_checkers(const ow_result *result)
 {
 	uint32_t rule_column = ow_result_find(result, "rule"),
@@ -410,7 +406,7 @@ static ow_status print_findings(const struct show *show, const ow_result *result
 	return output_complain();
 }
 
-/* What a view would do with the same options, but for texts. */
+/* Writes the advice to the outputs that views support, except text. */
 static ow_status send_advice(const struct show *show, ow_result *result,
 			     const struct options *options)
 {

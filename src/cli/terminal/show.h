@@ -13,15 +13,16 @@ struct args;
 
 struct show {
 	ow_profile *profile;
-	const struct args *args; /* of the command line, which names what is read; NULL as tfprof */
+	/* command line, which names the inputs; NULL under the name tfprof */
+	const struct args *args;
 	struct terminal terminal;
-	bool tfprof; /* the original's text on stdout; else tables fitted to the terminal */
+	bool tfprof; /* print tfprof's text on stdout; else tables fitted to the terminal */
 	bool pager;
 };
 
-/* All return a status for the exit code; what went wrong has been said on stderr. */
+/* These functions return a status for the exit code; errors were already printed on stderr. */
 ow_status show_view(const struct show *show, const char *view, const struct options *options);
-/* Shows a result that exists already; `name` is for messages. */
+/* Shows an existing result; `name` is for messages. */
 ow_status show_result(const struct show *show, ow_result *result, const char *name,
 		      const struct options *options);
 ow_status show_advice(const struct show *show, const struct options *options);

@@ -5,7 +5,7 @@
 #include "cli/text/findings.h"
 #include "cli/text/replay_text.h"
 
-#define WORTH_NAMING 0.001 /* of the step: a smaller lower end is not printed */
+#define WORTH_NAMING 0.001 /* a lower end of a saving below this part of the step is not printed */
 
 static const char *cell(const ow_result *r, uint32_t row, const char *column)
 {
@@ -17,7 +17,7 @@ static bool is_checked(const ow_result *r, uint32_t row)
 	return ow_result_int(r, row, ow_result_find(r, "checked")) != 0;
 }
 
-/* A finding saves something worth a change; the others are remarks. */
+/* Returns whether a row is a finding, which recommends a change; other rows are remarks. */
 static bool is_finding(const ow_result *r, uint32_t row)
 {
 	const char *severity = cell(r, row, "severity");
@@ -38,7 +38,7 @@ static bool is_wanted(const ow_result *r, uint32_t row, const struct findings_st
 	       strcmp(cell(r, row, "rule"), "expensive_operation") != 0;
 }
 
-/* "saves 12ms to 57ms of 175ms" */
+/* Prints "saves 12ms to 57ms of 175ms". */
 static void print_saving(const ow_result *r, uint32_t row, FILE *to)
 {
 	uint32_t low = ow_result_find(r, "saving_low_ns"),
@@ -86,7 +86,7 @@ static void print_finding(const ow_result *r, uint32_t row, const struct finding
 		words_wrap(style->to, "  check: ", falsified, 4, style->width);
 }
 
-/* The heading says the beginning already. */
+/* Returns the reason without its beginning, which the heading contains. */
 static const char *reason(const ow_result *r, uint32_t row)
 {
 	static const char before[] = "not checked: ";
@@ -119,7 +119,8 @@ static void start_finding(const struct findings_style *style, uint32_t number)
 		fputc('\n', style->to);
 }
 
-/* The sum of saving_after_ns of the first `shown` findings, or negative when none has one. */
+/* Returns the sum of saving_after_ns of the first `shown` findings, or a negative number if none
+ * has one. */
 static double saving_of_first(const ow_result *r, uint32_t shown,
 			      const struct findings_style *style)
 {
@@ -139,7 +140,7 @@ static double saving_of_first(const ow_result *r, uint32_t shown,
 	return any ? sum : -1;
 }
 
-/* What the savings are of. */
+/* Returns the name of the time that savings refer to. */
 static const char *span_name(const ow_result *r)
 {
 	const char *known = ow_result_extra(r, "steps_known");
@@ -147,7 +148,7 @@ static const char *span_name(const ow_result *r)
 	return known && strcmp(known, "false") == 0 ? "recording" : "step";
 }
 
-/* Most of the time goes where it should: only then no finding means that all is well. */
+/* Returns whether most of the time is compute, so that no finding means that all is well. */
 static bool is_healthy(const ow_result *r)
 {
 	const char *healthy = ow_result_extra(r, "healthy");
@@ -155,13 +156,14 @@ static bool is_healthy(const ow_result *r)
 	return healthy && strcmp(healthy, "true") == 0;
 }
 
-/* "With these the step takes 118ms instead of 175ms." */
+/* Prints "With these the step takes 118ms instead of 175ms.". */
 static void print_after(const ow_result *r, uint32_t shown, const struct findings_style *style)
 {
 	double step = extra_number(r, "step_ns"), saved = saving_of_first(r, shown, style);
 	char now[WORDS_NUMBER], was[WORDS_NUMBER];
 
-	if (!(step > 0) || saved < 0 || saved >= step) /* a job that does nothing is not the aim */
+	/* a saving of the whole step would be meaningless */
+	if (!(step > 0) || saved < 0 || saved >= step)
 		return;
 	fprintf(style->to, "%sWith %s the %s takes %s instead of %s.\n", style->brief ? "" : "\n",
 		shown == 1 ? "this change" : "these changes", span_name(r),
@@ -178,7 +180,7 @@ static void print_nothing(const ow_result *r, const struct findings_style *style
 			fprintf(style->to, "No rule found a problem.\n");
 		return;
 	}
-	if (style->brief && is_healthy(r)) /* the verdict above has said so */
+	if (style->brief && is_healthy(r)) /* the verdict above already says this */
 		return;
 	start_finding(style, 0);
 	fprintf(style->to, "%s%s %g %% of the %s of %s.\n", style->brief ? "" : "\n",

@@ -6,11 +6,12 @@
 
 struct findings_style {
 	FILE *to;
-	uint32_t width; /* 0 = lines are not broken */
+	uint32_t width; /* line width; 0 = lines are not broken */
 	bool colour;
-	bool brief;	   /* for the overview: what matters most, without what it says anyway */
-	const char *title; /* written before the first finding, or NULL */
-	uint32_t limit;	   /* findings; 0 = all */
+	/* for the overview: only the most important findings, without repetitions */
+	bool brief;
+	const char *title; /* title before the first finding, or NULL */
+	uint32_t limit;	   /* number of findings to print; 0 = all */
 };
 
 /* Writes the result of ow_advise. */

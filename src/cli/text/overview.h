@@ -6,38 +6,38 @@
 
 #include "cli/command.h"
 
-#define TOP_ROWS 5 /* of each list */
+#define TOP_ROWS 5 /* number of rows of each list */
 
 struct overview {
 	struct args *args;
 	ow_profile *profile;
 	FILE *to;
-	ow_result *types; /* the op view: every type, the costliest first */
-	ow_result *work;  /* what takes the time */
+	ow_result *types; /* result of the op view: all types, the costliest first */
+	ow_result *work;  /* result of the view work */
 	uint32_t width;
 	uint32_t source_count;
 	bool colour;
 	bool steps_known;
-	bool apart;		  /* outliers and one-off runs are set apart */
-	int64_t typical_step;	  /* the steady step nearest the median of several; -1 = none */
-	uint32_t jobs, ranks;	  /* of the inputs, as far as known */
-	struct ow_error *failure; /* the first thing that could not be shown */
+	bool apart;		  /* outliers and one-off runs are shown separately */
+	int64_t typical_step;	  /* steady step nearest to the median of several; -1 = none */
+	uint32_t jobs, ranks;	  /* number of jobs and ranks of the inputs, as far as known */
+	struct ow_error *failure; /* error of the first part that could not be shown */
 };
 
-/* "TEXT, remark" above a part of the screen. */
+/* Prints the heading "TEXT, remark" of a part of the screen. */
 void overview_heading(const struct overview *o, const char *text, const char *remark);
-/* A view with as many of the options as it takes; NULL when it failed. */
+/* Runs a view with the options that it accepts; NULL on failure. */
 ow_result *overview_view(const struct overview *o, const char *name,
 			 const struct ow_view_options *options);
-/* The options that choose a part of the recording. */
+/* Copies the options that choose a part of the recording. */
 void overview_part(const struct overview *o, struct ow_view_options *options);
 double overview_real(const ow_result *r, uint32_t row, const char *column);
 struct str overview_text(const ow_result *r, uint32_t row, const char *column);
-/* One row of a short table; `mostly` is a second name or empty. */
+/* Prints one row of a short table; `mostly` is a second name or empty. */
 void overview_row(const struct overview *o, const char *value, double share, struct str name,
 		  size_t name_width, struct str mostly);
 
-/* overview_samples.c: the summary of a sampled profile; nothing for others. */
+/* overview_samples.c: prints the summary of a sampled profile; nothing for others. */
 void overview_print_samples(const struct overview *o);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* Which of the metrics the views below show: the one that was asked for, else the first default. */
+/* Returns the metric that the views show: the one that the user chose, else the first default. */
 static uint32_t shown_metric(const struct overview *o, const ow_result *metrics)
 {
 	const char *asked = o->args->options.view.metric;
@@ -25,7 +25,7 @@ static bool same_metric(const ow_result *metrics, uint32_t a, uint32_t b)
 	       str_eq(overview_text(metrics, a, "unit"), overview_text(metrics, b, "unit"));
 }
 
-/* Of all inputs that measure the same. */
+/* Sums a value over all inputs that measure the same metric. */
 static double metric_sum(const ow_result *metrics, uint32_t shown, const char *column)
 {
 	double sum = 0;
@@ -52,7 +52,7 @@ static void print_other_metrics(const struct overview *o, const ow_result *metri
 	}
 }
 
-/* "12.3k samples of cycles on 5 threads over 2.3s; also instructions" */
+/* Prints "12.3k samples of cycles on 5 threads over 2.3s; also instructions". */
 static void print_samples(const struct overview *o, const ow_result *metrics)
 {
 	uint32_t shown = shown_metric(o, metrics);
@@ -81,13 +81,14 @@ static void print_samples(const struct overview *o, const ow_result *metrics)
 	fputc('\n', o->to);
 }
 
-/* Heads a list of weights with what they are parts of: "of 43.7ms", "of 2.20M cycles". */
+/* Prints the whole of which the listed weights are parts: "of 43.7ms", "of 2.20M cycles". */
 static void print_weights_base(const struct overview *o, const char *title, double sum,
 			       const ow_result *metrics, uint32_t shown)
 {
 	struct str unit = overview_text(metrics, shown, "unit");
 	struct str name = overview_text(metrics, shown, "name");
-	bool each = fabs(sum - metric_sum(metrics, shown, "samples")) < 0.5; /* weighs 1 */
+	/* every sample has the weight 1 */
+	bool each = fabs(sum - metric_sum(metrics, shown, "samples")) < 0.5;
 	char text[WORDS_NUMBER], remark[100];
 
 	if (str_eq(unit, STR("ns")))

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* NaN when the value is not there or null. */
+/* Returns an extra value as a number; NaN if it is missing or null. */
 static inline double extra_number(const ow_result *r, const char *name)
 {
 	const char *text = ow_result_extra(r, name);
@@ -18,7 +18,7 @@ static inline double extra_number(const ow_result *r, const char *name)
 	return text && strcmp(text, "null") != 0 ? strtod(text, NULL) : (double)NAN;
 }
 
-/* Prints a text beside the rows; such values are JSON, so it is between quotes. */
+/* Prints an extra value of type text, whose JSON form is in quotes. */
 static inline void print_extra(const ow_result *r, const char *name, const char *before, FILE *to)
 {
 	const char *text = ow_result_extra(r, name);
@@ -30,7 +30,7 @@ static inline void print_extra(const ow_result *r, const char *name, const char 
 		fprintf(to, "%sunknown\n", before);
 }
 
-/* "The replay uses the last 90 of 5454 steady steps." when it does not use all of them. */
+/* Prints "The replay uses the last 90 of 5454 steady steps." if it does not use all of them. */
 static inline void print_replayed(const ow_result *r, FILE *to)
 {
 	double used = extra_number(r, "steps_replayed"), all = extra_number(r, "steps_steady");

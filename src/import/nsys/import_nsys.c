@@ -300,8 +300,8 @@ static void add_notes(struct nsys *n)
 		[NSYS_NO_TIME] = { NOTE_DROPPED, "rows without a time are left out" },
 		[NSYS_NEGATIVE] = { NOTE_REPAIRED,
 				    "rows that end before they start: their length is set to 0" },
-		[NSYS_CLAMPED] = { NOTE_REPAIRED,
-				   "times do not fit into 64 bits of nanoseconds and are cut" },
+		[NSYS_CLAMPED] = { NOTE_REPAIRED, "times that do not fit into 64 bits of "
+						  "nanoseconds are replaced by the limit" },
 		[NSYS_OPEN] = { NOTE_REPAIRED,
 				"ranges without an end: they last until the recording ends" },
 		[NSYS_UNMATCHED] = { NOTE_DROPPED,

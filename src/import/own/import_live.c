@@ -10,8 +10,8 @@
 
 #include "base/vec.h"
 
-#define BLIND_BYTES                                                                                \
-	1000000.0 /* less is not worth a word: libraries, what the C library reads for itself */
+/* less is not worth a word: libraries, what the C library reads for itself */
+#define BLIND_BYTES 1000000.0
 #define BLIND_SHARE 0.05
 /* Heads of libraries, read before a program begins; one that is soon over is never asked. */
 #define START_BYTES 8192u
@@ -569,11 +569,10 @@ static void add_notes(struct live_data *d, const struct place *at)
 					  "than the collector reads",
 					  job->row.pid);
 		if (job->dropped_marks)
-			builder_note_many(
-				d->b, NOTE_DROPPED, OW_NO_OFFSET, job->dropped_marks,
-				"of the dropped records of process %u were ranges, which mark the "
-				"ends of steps: the times of as many steps are uncertain",
-				job->row.pid);
+			builder_note_many(d->b, NOTE_DROPPED, OW_NO_OFFSET, job->dropped_marks,
+					  "dropped records of process %u mark the ends of steps: "
+					  "the times of as many steps are uncertain",
+					  job->row.pid);
 		if (job->sampled)
 			builder_note(d->b, NOTE_INFO, OW_NO_OFFSET,
 				     "process %u: %" PRIu64

@@ -31,8 +31,8 @@ struct stored {
 	struct mem *mem;
 	struct arena arena;
 	struct opw_file file;
-	const unsigned char
-		*base; /* the mapped bytes of the file; NULL when columns have to be copied */
+	/* the mapped bytes of the file; NULL when columns have to be copied */
+	const unsigned char *base;
 	const struct opw_segment *in_place[TABLE_COUNT];
 };
 
@@ -167,7 +167,8 @@ static ow_status add_texts(struct opening *o, const struct opw_segment *segment,
 
 		if (next > size || text[next - 1] != '\0')
 			return error_at(o->err, OW_E_CORRUPT, segment->offset,
-					"%s: the opwatch file is invalid: its strings do not fit",
+					"%s: the opwatch file is invalid: its table of strings is "
+					"inconsistent",
 					o->backing->file.name);
 		s->text[segment->head.first_row + i] = str_make(text + at, lengths[i]);
 		at = next;
@@ -192,9 +193,10 @@ static ow_status read_strings(struct opening *o, const struct opw_segment *segme
 		return out_of_order(o, segment);
 	if (!length || !text || length->size != rows * 4 || rows > UINT32_MAX - first ||
 	    text->size < rows)
-		return error_at(o->err, OW_E_CORRUPT, segment->offset,
-				"%s: the opwatch file is invalid: its strings do not fit",
-				o->backing->file.name);
+		return error_at(
+			o->err, OW_E_CORRUPT, segment->offset,
+			"%s: the opwatch file is invalid: its table of strings is inconsistent",
+			o->backing->file.name);
 	texts = arena_push_aligned(&o->m->strings.arena, (size_t)text->size, 16);
 	lengths = texts ? mem_alloc(o->m->mem, (size_t)length->size) : NULL;
 	if (!lengths)
@@ -265,9 +267,10 @@ static ow_status check_segment(const struct opening *o, const struct opw_segment
 	}
 	return OW_OK;
 unsound:
-	return error_at(o->err, OW_E_CORRUPT, segment->offset,
-			"%s: the opwatch file is invalid: the columns of %s do not fit",
-			o->backing->file.name, segment->head.table);
+	return error_at(
+		o->err, OW_E_CORRUPT, segment->offset,
+		"%s: the opwatch file is invalid: the columns of table %s have different lengths",
+		o->backing->file.name, segment->head.table);
 }
 
 static ow_status map_table(struct opening *o, int table, const struct opw_segment *segment)
@@ -689,7 +692,7 @@ static void add_remarks(struct builder *b, const struct opw_remarks *r, const ch
 			     name, r->problem);
 	if (r->repaired)
 		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, r->repaired,
-				  "%s: rows refer to rows that are lost", name);
+				  "%s: some rows refer to other rows that are lost", name);
 	if (r->lost)
 		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, r->lost,
 				  "%s: arguments of events or definitions of ops are lost", name);

@@ -791,8 +791,8 @@ static void note_damage(struct snapshot *s)
 			     STR_ARG(model_str(s->b->m, snapshot_string(s, p->foreign[i]))));
 	if (s->odd)
 		builder_note_many(s->b, NOTE_DAMAGED, OW_NO_OFFSET, s->odd,
-				  "entries, segments or blocks that torch does not write like "
-				  "this are left out");
+				  "entries, segments or blocks in a form that PyTorch does not "
+				  "write are left out");
 	if (s->without_times)
 		builder_note(s->b, NOTE_MISSING, OW_NO_OFFSET,
 			     "the snapshot has no times: its entries are shown one nanosecond "

@@ -37,19 +37,19 @@ struct attaching {
 	pid_t pid;
 	const char *library, *step_marker;
 	char start_text[sizeof(((struct sockaddr_un *)0)->sun_path) + RING_MARKER_MAX +
-			2]; /* its arguments */
+			2]; /* arguments of the remote call */
 	uint64_t dlopen_address;
-	uint64_t sigreturn; /* code of the C library that restores a thread; see remote_call.c */
-	bool loaded;	    /* the library is in the process, and the addresses of it are known: */
+	/* address of C library code that restores a thread; see remote_call.c */
+	uint64_t sigreturn;
+	/* the recorder library is loaded in the process, and its addresses are known */
+	bool loaded;
 	uint64_t start_address, status_address;
-	bool asleep;	 /* the thread that was looked at last cannot be stopped */
-	struct buf maps; /* of the process, as text */
+	bool asleep;	 /* the last examined thread cannot be stopped */
+	struct buf maps; /* text of /proc/PID/maps */
 	struct ow_error *err;
 };
 
-/* ---- may it be done at all ---- */
-
-/* A process can have only one tracer. */
+/* Checks that no other process traces the process, because a process can have only one tracer. */
 static ow_status check_tracer(const struct attaching *a, pid_t tid)
 {
 	int64_t tracer = proc_status_number(tid, "TracerPid:");
@@ -67,14 +67,14 @@ static ow_status check_tracer(const struct attaching *a, pid_t tid)
 			 stat.name[0] ? ")" : "", (int)a->pid);
 }
 
-/* What runs no code of its own now, or never. */
+/* Refuses a process that runs no code now, or never will. */
 static ow_status check_state(const struct attaching *a)
 {
 	struct proc_stat stat;
 	char path[64], exe[2];
 
 	if (!proc_stat_read(a->pid, 0, &stat))
-		return OW_OK; /* others say why */
+		return OW_OK; /* other checks report the reason */
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)a->pid);
 	if (stat.state == 'Z' && stat.threads > 1)
 		return error_set(a->err, OW_E_UNSUPPORTED,
@@ -139,7 +139,7 @@ static unsigned long filters_of(pid_t pid)
 	return proc_read(pid, "status", text, sizeof(text)) > 0 ? ring_filters(text) : 0;
 }
 
-/* The filter may kill the process for system calls that it does not make itself. */
+/* Refuses a process with a system call filter that may kill it for the recorder's calls. */
 static ow_status check_sandbox(const struct attaching *a)
 {
 	if (filters_of(a->pid) <= filters_of(getpid()))
@@ -151,8 +151,6 @@ static ow_status check_sandbox(const struct attaching *a)
 			 (int)a->pid, (int)a->pid);
 }
 
-/* ---- where things are ---- */
-
 static bool is_32_bit(pid_t pid)
 {
 	unsigned char head[EI_NIDENT] = { 0 };
@@ -161,7 +159,7 @@ static bool is_32_bit(pid_t pid)
 	       memcmp(head, ELFMAG, SELFMAG) == 0 && head[EI_CLASS] == ELFCLASS32;
 }
 
-/* The first mapping of a file of that name that is still there. */
+/* Finds the first mapping of an existing file with that name. */
 static bool find_object(const struct attaching *a, struct str file_name, struct proc_map *map)
 {
 	struct str rest = buf_str(&a->maps);
@@ -183,7 +181,7 @@ static bool find_address(const struct attaching *a, uint64_t address, struct pro
 	return false;
 }
 
-/* Looks through the code of the C library in the process, before any thread is stopped. */
+/* Searches the code of the C library in the process, before any thread is stopped. */
 static bool find_sigreturn(struct attaching *a, struct str libc)
 {
 	struct str rest = buf_str(&a->maps);
@@ -212,7 +210,7 @@ static bool find_sigreturn(struct attaching *a, struct str libc)
 	return a->sigreturn != 0;
 }
 
-/* Finds out whether the library is loaded, and the addresses of its start function and status. */
+/* Determines whether the recorder is loaded, and the addresses of its start function and status. */
 static ow_status find_recorder(struct attaching *a)
 {
 	struct proc_map map;
@@ -254,14 +252,12 @@ static ow_status find_addresses(struct attaching *a)
 	if (!find_sigreturn(a, map.path))
 		return error_set(a->err, OW_E_UNSUPPORTED,
 				 "cannot attach to process %d: %s has no code that returns from a "
-				 "signal handler, which brings the thread back",
+				 "signal handler, and opwatch needs that to resume the thread",
 				 (int)a->pid, libc);
 	return find_recorder(a);
 }
 
-/* ---- is this a good moment ---- */
-
-/* How long the thread has waited for a processor so far; 0 when that is unknown. */
+/* Returns how long the thread has waited for a processor so far; 0 if unknown. */
 static int64_t waited_for_processor(pid_t pid, pid_t tid)
 {
 	char what[48], text[128], *end;
@@ -273,7 +269,8 @@ static int64_t waited_for_processor(pid_t pid, pid_t tid)
 	return (int64_t)strtoull(end, NULL, 10);
 }
 
-/* Whether the thread waits in a harmless system call, as far as /proc shows without stopping it. */
+/* Returns whether the thread waits in a harmless system call, as far as /proc shows without
+ * stopping it. */
 static bool is_waiting(pid_t pid, pid_t tid)
 {
 	char what[48], text[256], *end;
@@ -285,7 +282,7 @@ static bool is_waiting(pid_t pid, pid_t tid)
 		return false;
 	call = strtoll(text, &end, 10);
 	if (end == text || call < 0)
-		return false; /* it runs */
+		return false; /* the thread is running */
 	(void)strtoull(end, &end, 16);
 	second = strtoull(end, &end, 16);
 	return remote_call_is_harmless(call, second);
@@ -298,7 +295,7 @@ static bool is_good_moment(const struct attaching *a, const struct traced_thread
 	if (!find_address(a, r->stack, &map))
 		return false;
 	if (!str_eq(map.path, STR("[stack]")) && r->stack - map.start < STACK_NEEDED)
-		return false; /* only the first thread's grows by itself */
+		return false; /* only the stack of the first thread grows by itself */
 	if (traced_thread_in_call(r))
 		return remote_call_is_harmless(r->call, r->call_argument);
 	return find_address(a, r->instruction, &map) && !str_has(map.path, STR("/libc.so")) &&
@@ -307,20 +304,18 @@ static bool is_good_moment(const struct attaching *a, const struct traced_thread
 	       !str_starts(map.path, STR("["));
 }
 
-/* ---- the calls ---- */
-
 /* The first call loads the library, the second one starts it. Between them the thread runs on: where the library is
  * stands in the list of mappings, which takes too long to read while a thread is stopped. */
 static ow_status make_call(const struct attaching *a, struct traced_thread *r)
 {
 	if (!a->loaded)
-		return remote_call(r, a->sigreturn, a->dlopen_address, a->library, 2 /* RTLD_NOW */,
-				   a->err);
+		return remote_call(r, a->sigreturn, a->dlopen_address, a->library,
+				   2 /* the argument 2 is RTLD_NOW */, a->err);
 	return remote_call(r, a->sigreturn, a->start_address, a->start_text,
 			   RING_VERSION | (a->step_marker ? RING_WITH_MARKER : 0), a->err);
 }
 
-/* What the start function returned. */
+/* Explains the return value of the start function. */
 static ow_status check_started(const struct attaching *a)
 {
 	static const char *const reasons[] = {
@@ -362,7 +357,8 @@ static bool is_asleep(pid_t pid, pid_t tid)
 	return proc_stat_read(pid, tid, &stat) && stat.state == 'D';
 }
 
-/* A thread, or with 0 the process, has ended or is about to: the system refuses to let it be traced. */
+/* Returns whether a thread, or with tid 0 the process, has ended or is about to, so that the
+ * kernel refuses tracing. */
 static bool has_ended(pid_t pid, pid_t tid)
 {
 	struct proc_stat stat;
@@ -388,7 +384,7 @@ static ow_status try_thread(struct attaching *a, pid_t tid, struct attach_report
 	if (status != OW_OK)
 		return has_ended(a->pid, tid) ? OW_E_LIMIT : status;
 	begin = steady_ns();
-	own = waited_for_processor(getpid(), gettid()) - own; /* it stood still already */
+	own = waited_for_processor(getpid(), gettid()) - own; /* the thread was already stopped */
 	waited = waited_for_processor(a->pid, tid);
 	status = is_good_moment(a, &r) ? make_call(a, &r) : OW_E_LIMIT;
 	waited = waited_for_processor(a->pid, tid) - waited;
@@ -416,7 +412,7 @@ static size_t list_threads(pid_t pid, pid_t *threads, size_t most)
 	return count;
 }
 
-/* Tries the threads that wait, or those that run. */
+/* Tries the waiting threads, or the running ones. */
 static ow_status try_waiting_or_running(struct attaching *a, const pid_t *threads, size_t count,
 					bool waiting, struct attach_report *report)
 {
@@ -482,7 +478,8 @@ static void try_boosted(void *arg, void *result)
 	sched_boost_end(&boost);
 }
 
-/* A thread that stands still waits for this one, which others should not keep from running. */
+/* Attaches with raised priority: a stopped thread waits for this one, so other threads should
+ * not delay it. */
 static ow_status try_with_boost(struct attaching *a, struct attach_report *report)
 {
 	struct ow_error *err = a->err;
@@ -490,11 +487,11 @@ static ow_status try_with_boost(struct attaching *a, struct attach_report *repor
 	struct sched_boost boost;
 	bool first, done;
 
-	sched_boost_begin(&boost); /* only to learn whether it is allowed */
+	sched_boost_begin(&boost); /* tests whether the boost is allowed */
 	first = boost.first;
 	sched_boost_end(&boost);
 	done = !first && sched_boost_apart(try_boosted, a, &outcome, sizeof(outcome));
-	/* Who may trace only what it has started may not when it is another process. */
+	/* a process that may trace only its children needs the right for another process */
 	if (!done || outcome.status == OW_E_PERMISSION)
 		try_boosted(a, &outcome);
 	a->err = err;
@@ -505,7 +502,8 @@ static ow_status try_with_boost(struct attaching *a, struct attach_report *repor
 	return outcome.status;
 }
 
-/* A program that has just been started is loaded and linked first: it gets the library in a moment. */
+/* Reads the maps. A program that was just started is still being loaded, so this waits for its
+ * libraries. */
 static ow_status read_maps(struct attaching *a)
 {
 	int64_t begin = steady_ns();
@@ -558,7 +556,7 @@ static ow_status join_process(struct attaching *a, struct attach_report *report)
 	return status == OW_OK ? check_started(a) : status;
 }
 
-/* Whether the process is ending. Then a missing part of it is not the reason why it cannot be attached to. */
+/* Returns whether the process is ending; a missing part is then not the reason for the failure. */
 static bool is_over(pid_t pid)
 {
 	struct proc_stat stat;

@@ -12,11 +12,13 @@
 #include <sys/types.h>
 
 struct attach_report {
-	int64_t stopped_ns; /* the longest time for which a thread was stopped or made calls for us */
-	int64_t waited_ns; /* meanwhile it could have run, but others had the processors */
+	/* longest time for which a thread was stopped or ran calls for opwatch */
+	int64_t stopped_ns;
+	/* part of that time in which the thread was ready but had no processor */
+	int64_t waited_ns;
 };
 
-/* step_marker: the function whose calls begin steps; or NULL. */
+/* Attaches to a process. step_marker: name of the function whose calls begin steps; or NULL. */
 ow_status attach_process(struct mem *mem, pid_t pid, const char *library, const char *socket_path,
 			 const char *step_marker, struct attach_report *report,
 			 struct ow_error *err);

@@ -26,9 +26,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RED_ZONE 1024	 /* what the thread may use below its stack pointer, and more */
-#define WAITS_MAX 100000 /* stops at system calls and signals; a call makes a few hundred */
-#define SLICE_NS 100000	 /* the shortest there is */
+#define RED_ZONE 1024 /* memory below the stack pointer that the thread may use, with a margin */
+/* largest number of stops at system calls and signals; one remote call makes a few hundred */
+#define WAITS_MAX 100000
+#define SLICE_NS 100000 /* shortest time slice of the scheduler */
 
 typedef struct user_regs_struct registers;
 
@@ -36,13 +37,13 @@ typedef struct user_regs_struct registers;
 #define STATE_KIND NT_PRFPREG
 #define STACK(r) ((r)->sp)
 #define INSTRUCTION(r) ((r)->pc)
-/* mov x8, #139; svc #0 */
+/* Machine code: mov x8, #139; svc #0. */
 static const unsigned char sigreturn_code[] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 };
 #else
 #define STATE_KIND NT_X86_XSTATE
 #define STACK(r) ((r)->rsp)
 #define INSTRUCTION(r) ((r)->rip)
-/* mov $15, %rax; syscall */
+/* Machine code: mov $15, %rax; syscall. */
 static const unsigned char sigreturn_code[] = {
 	0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05
 };
@@ -64,8 +65,6 @@ static bool set_registers(const struct traced_thread *r, const registers *from)
 	return ptrace(PTRACE_SETREGSET, r->tid, NT_PRSTATUS, &part) == 0;
 }
 
-/* ---- stopping ---- */
-
 static ow_status explain_refusal(pid_t pid, int failure, struct ow_error *err)
 {
 	if (failure == ESRCH)
@@ -79,7 +78,7 @@ static ow_status explain_refusal(pid_t pid, int failure, struct ow_error *err)
 	return error_errno(err, failure, "process %d", (int)pid);
 }
 
-/* Waits for the thread to stop; false when it is gone. */
+/* Waits for the thread to stop; false if it is gone. */
 static bool wait_stop(struct traced_thread *r, int *status)
 {
 	pid_t got;
@@ -105,7 +104,7 @@ static void note_call(struct traced_thread *r, const registers *now)
 #endif
 }
 
-/* A signal that was on its way is kept for later. */
+/* Keeps a pending signal for later. */
 static void keep_signal(struct traced_thread *r, int status)
 {
 	int number = WSTOPSIG(status);
@@ -163,8 +162,6 @@ void traced_thread_resume(struct traced_thread *r)
 	r->gone = true;
 }
 
-/* ---- where it is ---- */
-
 bool traced_thread_in_call(const struct traced_thread *r)
 {
 	return r->call >= 0;
@@ -203,11 +200,10 @@ bool remote_call_is_harmless(int64_t call, uint64_t argument)
 	for (size_t i = 0; i < ARRAY_COUNT(calls); i++)
 		if (call == calls[i])
 			return true;
-	/* Condition variables and semaphores wait so; locks of the C library's own do not. */
+	/* condition variables and semaphores wait with these operations; locks inside the C
+	 * library do not */
 	return call == SYS_futex && (argument & 127) == FUTEX_WAIT_BITSET;
 }
-
-/* ---- the frame ---- */
 
 static bool write_memory(const struct traced_thread *r, uint64_t address, const void *bytes,
 			 size_t len)
@@ -224,7 +220,8 @@ size_t remote_call_find_sigreturn(const void *code, size_t len)
 	return found ? (size_t)(found - (const char *)code) : SIZE_MAX;
 }
 
-/* The kernel refuses this as flags of an alternative stack and then leaves the thread's as it is. */
+/* The kernel rejects this value as flags of an alternative stack and leaves the thread's stack
+ * settings unchanged. */
 #define SAME_STACK INT32_MAX
 
 struct frame_stack {
@@ -235,7 +232,8 @@ struct frame_stack {
 
 #if defined(__aarch64__)
 
-/* struct rt_sigframe of the kernel's arch/arm64/kernel/signal.c, with one record of floating point state. */
+/* Layout of struct rt_sigframe in the kernel's arch/arm64/kernel/signal.c, with one record of floating
+ * point state. */
 struct frame {
 	char info[128];
 	uint64_t flags, link;
@@ -254,7 +252,7 @@ struct frame {
 };
 #define FPSIMD_MAGIC_ 0x46508001u
 
-/* The thread shows a system call that it will repeat as not begun yet: its registers are what to go on with. */
+/* Writes the frame. If the thread will repeat a system call, its registers show the call as not begun. */
 static bool write_frame(struct traced_thread *r, uint64_t top)
 {
 	struct frame frame = { .stack.flags = SAME_STACK, .mask = r->mask };
@@ -285,13 +283,13 @@ static void set_call(const struct traced_thread *r, registers *now, uint64_t fun
 	now->pc = function;
 }
 
-/* Whether the thread is about to restore itself from the frame. */
+/* Returns whether the thread is about to restore itself from the frame. */
 static bool is_at_sigreturn(const struct traced_thread *r, const registers *now)
 {
 	return now->regs[8] == SYS_rt_sigreturn && now->sp == r->frame;
 }
 
-/* The kernel does it: the frame has everything. */
+/* Lets the kernel restore the thread from the frame, which contains its whole state. */
 static bool put_back(struct traced_thread *r, bool at_sigreturn)
 {
 	struct iovec state = { r->state, r->state_len };
@@ -305,9 +303,10 @@ static bool put_back(struct traced_thread *r, bool at_sigreturn)
 
 #else
 
-/* struct rt_sigframe of the kernel's arch/x86/include/asm/sigframe.h, up to what rt_sigreturn reads. */
+/* Layout of struct rt_sigframe in the kernel's arch/x86/include/asm/sigframe.h, up to the part
+ * that rt_sigreturn reads. */
 struct frame {
-	uint64_t sigreturn; /* where the function returns to */
+	uint64_t sigreturn; /* address to which the called function returns */
 	uint64_t flags, link;
 	struct frame_stack stack;
 	uint64_t r8, r9, r10, r11, r12, r13, r14, r15, di, si, bp, bx, dx, ax, cx, sp, ip, eflags;
@@ -315,9 +314,9 @@ struct frame {
 	uint64_t error, trap, old_mask, cr2, vectors, reserved[8];
 	uint64_t mask;
 };
-#define FRAME_FLAGS 7u /* UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
+#define FRAME_FLAGS 7u /* UC_FP_XSTATE, UC_SIGCONTEXT_SS and UC_STRICT_RESTORE_SS */
 
-/* The bytes at offset 464 of the saved vector registers, which make the kernel restore all of them. */
+/* Bytes at offset 464 of the saved vector registers, which make the kernel restore all of them. */
 struct vectors_note {
 	uint32_t magic, extended_size;
 	uint64_t features;
@@ -327,7 +326,7 @@ struct vectors_note {
 #define VECTORS_MAGIC 0x46505853u
 #define VECTORS_END_MAGIC 0x46505845u
 
-/* Results of an interrupted system call that the kernel keeps to itself and repeats the call for. */
+/* Internal results of an interrupted system call, for which the kernel repeats the call. */
 enum { RESTART_SYS = -512, RESTART_NOINTR = -513, RESTART_NOHAND = -514, RESTART_BLOCK = -516 };
 
 static bool is_repeated(const registers *old)
@@ -386,7 +385,7 @@ static bool write_frame(struct traced_thread *r, uint64_t top)
 		.vectors = vectors,
 		.mask = r->mask,
 	};
-	/* As after a call: the address to return to lies 8 bytes below a multiple of 16. */
+	/* as after a call instruction, the return address lies 8 bytes below a multiple of 16 */
 	r->frame = ((vectors - sizeof(frame) - 16) & ~(uint64_t)15) - 8;
 	return write_vectors(r, vectors) && write_memory(r, r->frame, &frame, sizeof(frame));
 }
@@ -400,10 +399,11 @@ static void set_call(const struct traced_thread *r, registers *now, uint64_t fun
 	now->orig_rax = (__typeof__(now->orig_rax))-1;
 	now->rsp = r->frame;
 	now->rip = function;
-	now->eflags &= ~(__typeof__(now->eflags))0x400; /* strings go upwards */
+	/* clears the direction flag, as the calling convention requires */
+	now->eflags &= ~(__typeof__(now->eflags))0x400;
 }
 
-/* Whether the thread is about to restore itself from the frame. */
+/* Returns whether the thread is about to restore itself from the frame. */
 static bool is_at_sigreturn(const struct traced_thread *r, const registers *now)
 {
 	return now->orig_rax == SYS_rt_sigreturn && now->rsp == r->frame + 8;
@@ -422,16 +422,14 @@ static bool put_back(struct traced_thread *r, bool at_sigreturn)
 	if (at_sigreturn && is_repeated(&old))
 		old.rax = (__typeof__(old.rax))-ENOSYS;
 	else if (
-		at_sigreturn) /* a call that was done, whose result the thread was about to see: not again */
+		at_sigreturn) /* a finished system call, whose result the thread had not seen yet, must not be repeated */
 		old.orig_rax = (__typeof__(old.orig_rax))-1;
 	return ptrace(PTRACE_SETREGSET, r->tid, STATE_KIND, &state) == 0 && set_registers(r, &old);
 }
 
 #endif
 
-/* ---- calling ---- */
-
-/* Signals wait until the thread is back, but for those that a fault of its own causes. */
+/* Blocks all signals until the thread is restored, except those of its own faults. */
 static bool set_mask(const struct traced_thread *r, bool block)
 {
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS };
@@ -442,7 +440,7 @@ static bool set_mask(const struct traced_thread *r, bool block)
 	return ptrace(PTRACE_SETSIGMASK, r->tid, sizeof(mask), &mask) == 0;
 }
 
-/* Until the function has returned; false when the thread faulted or is gone. */
+/* Runs the thread until the function has returned; false if it faulted or is gone. */
 static bool run_until_return(struct traced_thread *r)
 {
 	registers now;
@@ -478,7 +476,7 @@ ow_status remote_call(struct traced_thread *r, uint64_t sigreturn, uint64_t func
 		return error_set(err, OW_E_PERMISSION, "cannot write to the memory of process %d",
 				 (int)r->pid);
 	set_call(r, &now, function, place, second);
-	/* From here on the thread makes the call, whether we live or not. */
+	/* from here on the thread makes the call even if this program dies */
 	if (!set_registers(r, &now))
 		return error_set(err, OW_E_PERMISSION, "cannot set the registers of process %d",
 				 (int)r->pid);
@@ -496,8 +494,6 @@ ow_status remote_call(struct traced_thread *r, uint64_t sigreturn, uint64_t func
 	return OW_OK;
 }
 
-/* ---- running before other programs ---- */
-
 /*
  * While a thread of the job is stopped, this thread should get a processor at once. With CAP_SYS_NICE it asks
  * for real-time scheduling (SCHED_RR). Without it, two things help on a busy machine: the shortest time slices
@@ -506,7 +502,7 @@ ow_status remote_call(struct traced_thread *r, uint64_t sigreturn, uint64_t func
  * program wait.
  */
 
-/* The kernel's struct sched_attr, of which not every C library knows. */
+/* The kernel's struct sched_attr, which not every C library declares. */
 struct attributes {
 	uint32_t size, policy;
 	uint64_t flags;
@@ -546,7 +542,7 @@ void sched_boost_end(struct sched_boost *boost)
 	if (boost->first)
 		(void)!sched_setscheduler(0, boost->policy, &old);
 	if (boost->short_slices)
-		set_slice(0); /* the usual ones */
+		set_slice(0); /* restores the default time slice */
 	boost->first = boost->short_slices = false;
 }
 

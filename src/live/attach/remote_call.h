@@ -16,29 +16,32 @@
 
 struct traced_thread {
 	pid_t pid, tid;
-	char registers[512]; /* as they were */
+	char registers[512]; /* saved general registers */
 	size_t registers_len;
 	char state[TRACED_STATE_BYTES]
-		__attribute__((aligned(64))); /* floating point and vectors */
+		__attribute__((aligned(64))); /* saved floating point and vector registers */
 	size_t state_len;
 	uint64_t stack, instruction;
-	uint64_t mask; /* of signals, as it was */
+	uint64_t mask; /* saved signal mask */
 	uint64_t sigreturn,
-		frame; /* of the call: where it returns to, and what restores the thread */
-	int64_t call;  /* the system call it is in, or -1 */
+		/* addresses of the frame: where the call returns to, and what restores the
+		 * thread */
+		frame;
+	int64_t call; /* number of the interrupted system call, or -1 */
 	uint64_t call_argument;
-	int kept[TRACED_SIGNALS]; /* signals */
+	int kept[TRACED_SIGNALS]; /* signals that were kept for later */
 	size_t kept_count;
 	bool gone;
 };
 
 ow_status traced_thread_stop(struct traced_thread *r, pid_t pid, pid_t tid, struct ow_error *err);
 void traced_thread_resume(struct traced_thread *r);
-/* Whether it was stopped in a system call. */
+/* Returns whether the thread was stopped in a system call. */
 bool traced_thread_in_call(const struct traced_thread *r);
-/* A system call, and its second argument: whether it waits for no lock of the C library. */
+/* Returns whether a system call with this second argument waits for no lock of the C library. */
 bool remote_call_is_harmless(int64_t call, uint64_t argument);
-/* Where in a piece of the C library's code rt_sigreturn is called; SIZE_MAX when it is not there. */
+/* Returns the offset of the rt_sigreturn call in code of the C library; SIZE_MAX if it is not
+ * there. */
 size_t remote_call_find_sigreturn(const void *code, size_t len);
 /* Makes the stopped thread call function(text, second), with a copy of the text, and stops it again where it was, its
  * registers restored. `sigreturn` is the address of the code above. When this process is killed meanwhile, the thread
@@ -47,8 +50,8 @@ ow_status remote_call(struct traced_thread *r, uint64_t sigreturn, uint64_t func
 		      const char *text, uint64_t second, struct ow_error *err) OW_MUST_CHECK;
 
 struct sched_boost {
-	int policy, priority; /* as they were */
-	bool first;	      /* of all */
+	int policy, priority; /* scheduling settings before the boost */
+	bool first;	      /* this boost is the first of all */
 	bool short_slices;
 };
 

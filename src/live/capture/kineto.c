@@ -28,9 +28,8 @@
 #define HEADER_BYTES 40
 #define TYPE_BYTES 32
 #define MAX_PIDS 64
-#define KIND_ACTIVITIES 2 /* traces; 1 are counters, which we never ask for */
-
-/* ---- trace files ---- */
+/* request kind for traces; kind 1 requests counters, which opwatch does not use */
+#define KIND_ACTIVITIES 2
 
 void kineto_want(struct kineto_process *process, const char *folder, int64_t for_ns)
 {
@@ -43,7 +42,8 @@ void kineto_want(struct kineto_process *process, const char *folder, int64_t for
 		 (int)process->pid);
 }
 
-/* Jobs put their pid, and some a number, between the name and its end: any file that begins so. */
+/* Finds the file of a trace. Jobs insert their pid and sometimes a number into the name, so any
+ * file that begins with it counts. */
 static bool find_file(struct kineto_process *process)
 {
 	struct str path = str_from(process->path);
@@ -68,7 +68,8 @@ static bool find_file(struct kineto_process *process)
 	return process->found[0];
 }
 
-/* A trace is an object; its last character, but for blanks, ends it. */
+/* Returns whether a trace is complete: a JSON object, whose last character except blanks ends
+ * it. */
 static bool is_whole(const char *path, uint64_t size)
 {
 	int fd = open_regular_file(path);
@@ -107,16 +108,16 @@ static void check_file(struct kineto_process *process, int64_t now_ns)
 		process->state = KINETO_GONE;
 }
 
-/* Copies of the processes whose files are looked at. */
+/* Copies of the processes whose files the side thread examines. */
 struct kineto_look {
 	struct side_thread *thread;
 	struct kineto_process *items;
 	size_t count, cap;
-	atomic_size_t at; /* which one is looked at */
+	atomic_size_t at; /* index of the process that is examined */
 	int64_t begin_ns;
 };
 
-/* On the side thread. */
+/* Examines the files; runs on the side thread. */
 static void look_at_files(void *arg)
 {
 	struct kineto_look *look = arg;
@@ -127,7 +128,7 @@ static void look_at_files(void *arg)
 	}
 }
 
-/* Memory of a look that does not return stays. */
+/* Releases a look. If the side thread does not return, its memory stays allocated. */
 static void end_look(struct kineto *k)
 {
 	struct kineto_look *look = k->look;
@@ -169,7 +170,8 @@ static void take_results(struct kineto *k)
 				k->items[n] = look->items[i];
 }
 
-/* Whether the side thread is free. A thread that hangs is replaced, and its request counts as lost. */
+/* Returns whether the side thread is free. A hanging thread is replaced, and its request counts
+ * as lost. */
 static bool is_ready(struct kineto *k, int64_t now_ns)
 {
 	size_t at;
@@ -199,7 +201,7 @@ void kineto_check_files(struct kineto *k, int64_t now_ns)
 	if (!is_ready(k, now_ns))
 		return;
 	look = k->look;
-	take_results(k); /* of a look that took longer */
+	take_results(k); /* takes results of a look that took longer than one turn */
 	look->count = 0;
 	for (size_t i = 0; i < k->count; i++)
 		if (k->items[i].state == KINETO_REQUESTED &&
@@ -212,7 +214,7 @@ void kineto_check_files(struct kineto *k, int64_t now_ns)
 	look->count = 0;
 }
 
-/* Laid out as on the wire. */
+/* Message in the layout of the wire. */
 struct message {
 	uint64_t size;
 	char type[TYPE_BYTES];
@@ -226,8 +228,6 @@ struct sender {
 	struct ucred who;
 };
 
-/* ---- the socket ---- */
-
 ow_status kineto_open(struct kineto *k, struct mem *mem, const char *name, struct ow_error *err)
 {
 	struct sockaddr_un where = { .sun_family = AF_UNIX };
@@ -237,7 +237,7 @@ ow_status kineto_open(struct kineto *k, struct mem *mem, const char *name, struc
 	*k = (struct kineto){ .mem = mem, .fd = -1 };
 	if (len + 2 > sizeof(where.sun_path))
 		return error_set(err, OW_E_USAGE, "the socket name is too long");
-	memcpy(where.sun_path + 1, name, len); /* clients also send the NUL behind it */
+	memcpy(where.sun_path + 1, name, len); /* clients also send the NUL behind the name */
 	k->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (k->fd < 0)
 		return error_errno(err, errno, "socket");
@@ -265,7 +265,8 @@ void kineto_close(struct kineto *k)
 	*k = (struct kineto){ .mem = k->mem, .fd = -1 };
 }
 
-/* Length of the body, or -1 when nothing is there any more; -2: to be passed over. */
+/* Receives a datagram. Returns the length of its body, -1 if none is left, -2 if it should be
+ * ignored. */
 static ssize_t receive_datagram(struct kineto *k, struct message *m, struct sender *from)
 {
 	union {
@@ -302,7 +303,7 @@ static ssize_t receive_datagram(struct kineto *k, struct message *m, struct send
 	return got - HEADER_BYTES;
 }
 
-/* What cannot be taken now will be asked for again. */
+/* Sends an answer. A job that cannot receive it now will ask again. */
 static void send_answer(struct kineto *k, const struct sender *to, const char *type,
 			const void *body, size_t len)
 {
@@ -316,8 +317,6 @@ static void send_answer(struct kineto *k, const struct sender *to, const char *t
 	       errno == EINTR)
 		;
 }
-
-/* ---- processes ---- */
 
 static struct kineto_process *find_process(struct kineto *k, pid_t pid)
 {
@@ -354,8 +353,6 @@ static void forget_silent(struct kineto *k, int64_t now_ns)
 	k->count = kept;
 }
 
-/* ---- what they say ---- */
-
 static int32_t int_at(const struct message *m, size_t offset)
 {
 	int32_t value;
@@ -364,7 +361,7 @@ static int32_t int_at(const struct message *m, size_t offset)
 	return value;
 }
 
-/* The kernel's number, which is right in containers, too. */
+/* Returns the sender's pid from the kernel, which is right in containers, too. */
 static pid_t pid_of(const struct sender *from, int32_t said)
 {
 	return from->who.pid > 0 ? from->who.pid : said;

@@ -22,11 +22,11 @@
 #include <sys/un.h>
 
 enum kineto_state {
-	KINETO_IDLE,	  /* nothing was asked of it */
-	KINETO_WANTED,	  /* will be sent when it asks next */
-	KINETO_REQUESTED, /* was sent */
-	KINETO_WRITTEN,	  /* its trace is there */
-	KINETO_GONE	  /* it ended before that */
+	KINETO_IDLE,	  /* no trace was requested from the process */
+	KINETO_WANTED,	  /* a request will be sent when the process asks next */
+	KINETO_REQUESTED, /* the request was sent */
+	KINETO_WRITTEN,	  /* the trace has been written */
+	KINETO_GONE	  /* the process ended without a trace */
 };
 
 struct kineto_process {
@@ -36,10 +36,10 @@ struct kineto_process {
 	enum kineto_state state;
 	int64_t seen_ns, requested_ns;
 	int64_t for_ms;
-	char path[512];	  /* of the trace to write; the job adds its pid */
-	char found[600];  /* what it has written */
-	uint64_t size;	  /* of that, when it was looked at last */
-	int64_t grown_ns; /* when that changed */
+	char path[512];	  /* path of the trace to write; the job adds its pid */
+	char found[600];  /* path of the trace that the job wrote */
+	uint64_t size;	  /* size of that trace when it was last examined */
+	int64_t grown_ns; /* time of the last change of the size */
 };
 
 struct kineto {
@@ -47,36 +47,37 @@ struct kineto {
 	int fd;
 	struct kineto_process *items;
 	size_t count, cap;
-	uint64_t refused, damaged; /* datagrams of other users, or that make no sense */
-	struct kineto_look *look;  /* at files, on a side thread; NULL: not yet */
+	uint64_t refused, damaged; /* number of datagrams from other users, and of malformed ones */
+	/* examination of files on a side thread; NULL: not started yet */
+	struct kineto_look *look;
 	bool no_memory;
 };
 
 #define KINETO_SOCKET "dynolog"
 
-/* Takes the socket of that name; OW_E_LIMIT when another program has it. */
+/* Binds the socket of that name; OW_E_LIMIT if another program uses it. */
 ow_status kineto_open(struct kineto *k, struct mem *mem, const char *name, struct ow_error *err);
 void kineto_close(struct kineto *k);
 
-/* Answers what has come; k->fd is readable when something has. Processes that were not heard of for a minute are
- * forgotten. False without memory. */
+/* Answers received datagrams; k->fd is readable if there are some. Processes that were silent for a minute
+ * are forgotten. False without memory. */
 bool kineto_turn(struct kineto *k, int64_t now_ns);
 
-/* Asks a process for a trace of so long, into `folder` (an absolute path). */
+/* Requests a trace of this duration from a process, into `folder` (an absolute path). */
 void kineto_want(struct kineto_process *process, const char *folder, int64_t for_ns);
 /* Checks whether the requested traces are written: a file that has not grown for half a second, and whose end is that
  * of a trace. Waits a tenth of a second at most; where a file system does not answer for five, the trace counts as
  * lost. */
 void kineto_check_files(struct kineto *k, int64_t now_ns);
 
-/* kineto_capture.c: which jobs are asked, and who hears about their files. */
+/* kineto_capture.c: the jobs to ask, and the receiver of messages about their files. */
 struct kineto_choice {
-	const int64_t *pids; /* none: all jobs that poll the socket */
+	const int64_t *pids; /* pids of the jobs; none: all jobs that poll the socket */
 	size_t pid_count;
-	ow_line_fn message; /* one line per job; may be NULL */
+	ow_line_fn message; /* receives one line per job; may be NULL */
 	void *message_arg;
 };
-/* Asks jobs for traces and waits for them: through the socket, or through the daemon if that has the socket. */
+/* Requests traces and waits for them: through the socket, or through the daemon if it owns the socket. */
 ow_status kineto_capture(const struct ow_capture_options *options,
 			 const struct kineto_choice *choice, struct ow_error *err);
 

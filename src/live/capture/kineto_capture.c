@@ -20,7 +20,7 @@
 
 struct asked {
 	uint32_t pid;
-	bool ended; /* it has written its trace, or has ended without one */
+	bool ended; /* the job has written its trace, or has ended without one */
 };
 
 struct kineto_capture {
@@ -28,9 +28,9 @@ struct kineto_capture {
 	const struct kineto_choice *choice;
 	char folder[400];
 	size_t written, gone, waiting;
-	struct kineto kineto; /* with the socket of our own */
+	struct kineto kineto; /* used with our own socket */
 	struct mem mem;
-	struct asked asked[JOBS_MOST]; /* through the daemon: jobs that it asks for us */
+	struct asked asked[JOBS_MOST]; /* jobs that the daemon asks for us */
 	size_t asked_count, ended_count;
 };
 
@@ -102,8 +102,6 @@ static bool is_interrupted(const struct kineto_capture *c)
 	return c->options->keep_going && !c->options->keep_going(c->options->keep_going_arg);
 }
 
-/* ---- with the socket of our own ---- */
-
 /* Answers jobs, sends requests to new ones, and counts jobs that have written their trace. */
 static ow_status serve_jobs(struct kineto_capture *c, enum kineto_state *before, size_t cap,
 			    struct ow_error *err)
@@ -148,9 +146,7 @@ static ow_status wait_for_jobs(struct kineto_capture *c, struct ow_error *err)
 	return judge_outcome(c, err);
 }
 
-/* ---- through the daemon ---- */
-
-/* Lets the daemon ask a job for a trace. */
+/* Makes the daemon request a trace from a job. */
 static ow_status ask_for_trace(struct kineto_capture *c, uint32_t pid, struct ow_error *err)
 {
 	struct jobs_request request = { .kind = JOBS_ASK_KINETO,
@@ -220,7 +216,8 @@ static ow_status wait_for_daemon(struct kineto_capture *c, struct ow_error *err)
 	return OW_OK;
 }
 
-/* The socket is in use, perhaps by the daemon. If not, the error of kineto_open stays: dynolog has it. */
+/* Captures through the daemon, if it owns the socket. Otherwise the error of kineto_open stays: dynolog
+ * owns it. */
 static ow_status capture_through_daemon(struct kineto_capture *c, struct ow_error *err)
 {
 	struct ow_error problem = { 0 };

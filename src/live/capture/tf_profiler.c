@@ -23,8 +23,6 @@
 #define CONNECT_NS ((int64_t)10 * 1000000000)
 #define XPLANE_TOOL "xplane.pb"
 
-/* ---- connecting ---- */
-
 bool grpc_split_address(const char *address, char host[256], char port[16])
 {
 	const char *colon = strrchr(address, ':');
@@ -38,14 +36,15 @@ bool grpc_split_address(const char *address, char host[256], char port[16])
 		address++;
 		len -= 2;
 	} else if (memchr(address, ':', len)) {
-		return false; /* of the sixth version, without brackets */
+		return false; /* an IPv6 address without brackets */
 	}
 	snprintf(host, 256, "%.*s", (int)len, address);
 	snprintf(port, 16, "%s", colon + 1);
 	return strspn(port, "0123456789") == strlen(port);
 }
 
-/* Waits for poll events until the time `until_ns`. OW_E_IO without a message: the time is over. */
+/* Waits for poll events until the time `until_ns`. Returns OW_E_IO without a message if the time
+ * is over. */
 static ow_status grpc_wait(const struct grpc_call *call, int fd, short events, int64_t until_ns,
 			   struct ow_error *err)
 {
@@ -97,7 +96,7 @@ static ow_status connect_to(const struct grpc_call *call, const struct addrinfo 
 	return OW_E_IO;
 }
 
-/* A connected socket that does not block. */
+/* Returns a connected socket that does not block. */
 static ow_status grpc_connect(const struct grpc_call *call, int *fd, struct ow_error *err)
 {
 	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
@@ -126,7 +125,7 @@ static ow_status grpc_connect(const struct grpc_call *call, int *fd, struct ow_e
 
 #include <nghttp2/nghttp2.h>
 
-#define PREFIX_BYTES 5 /* before a message: whether it is packed, and its length */
+#define PREFIX_BYTES 5 /* length of the prefix of a message: compression flag and length */
 #define WINDOW_BYTES (8 << 20)
 #define READ_BYTES ((size_t)256 << 10)
 
@@ -135,23 +134,21 @@ struct grpc {
 	struct ow_error *err;
 	nghttp2_session *session;
 	struct buf *answer;
-	unsigned char head[PREFIX_BYTES]; /* of our message, and then of theirs */
+	unsigned char head[PREFIX_BYTES]; /* prefix of our message, later of the server's */
 	unsigned char prefix[PREFIX_BYTES];
 	size_t sent, prefix_len;
-	uint64_t expected;	      /* bytes of the answer's message */
-	int http_status, grpc_status; /* -1: unknown */
+	uint64_t expected;	      /* length of the answer's message */
+	int http_status, grpc_status; /* status codes; -1: unknown */
 	char message[512];
-	char foreign[48]; /* the kind of an answer that is none of gRPC */
+	char foreign[48]; /* content type of an answer that is not gRPC */
 	bool packed, too_long, closed;
-	bool speaks;	/* HTTP/2: a whole frame of it has come */
-	bool leaves;	/* it takes no more calls */
-	bool was_reset; /* the stream */
+	bool speaks;	/* the server speaks HTTP/2: a complete frame was received */
+	bool leaves;	/* the server accepts no more calls */
+	bool was_reset; /* the server reset the stream */
 	uint32_t reset_code, leave_code;
 	char leave_text[128];
 	int fd;
 };
-
-/* ---- what libnghttp2 calls ---- */
 
 static ssize_t on_body(nghttp2_session *session, int32_t stream, uint8_t *to, size_t cap,
 		       uint32_t *flags, nghttp2_data_source *source, void *arg)
@@ -169,7 +166,7 @@ static ssize_t on_body(nghttp2_session *session, int32_t stream, uint8_t *to, si
 	return (ssize_t)len;
 }
 
-/* grpc-message is percent-encoded. */
+/* Stores the text of grpc-message, which is percent-encoded. */
 static void keep_message(struct grpc *g, struct str text)
 {
 	size_t len = 0;
@@ -238,7 +235,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
 	return g->too_long || g->answer->failed ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-/* What a server says goes to a terminal. */
+/* Stores the reason that a server gives, in printable form, because it is shown on a terminal. */
 static void keep_reason(struct grpc *g, const nghttp2_goaway *frame)
 {
 	size_t len = MIN(frame->opaque_data_len, sizeof(g->leave_text) - 1);
@@ -277,8 +274,6 @@ static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, voi
 	g->closed = true;
 	return 0;
 }
-
-/* ---- the session ---- */
 
 static bool make_session(struct grpc *g)
 {
@@ -333,8 +328,6 @@ static bool submit_request(struct grpc *g)
 				      NULL) > 0;
 }
 
-/* ---- errors ---- */
-
 static ow_status no_grpc(const struct grpc *g)
 {
 	return error_set(g->err, OW_E_FORMAT,
@@ -351,7 +344,7 @@ static ow_status report_timeout(const struct grpc *g)
 			 g->call->address, (double)g->call->timeout_ns / 1e9, g->answer->len);
 }
 
-/* The reason that the server gave for ending the stream; false without one. */
+/* Writes the reason that the server gave for ending the stream; false if there is none. */
 static bool say_why(const struct grpc *g, char *to, size_t size)
 {
 	if (g->was_reset)
@@ -376,7 +369,7 @@ static ow_status cut_short(const struct grpc *g)
 			 g->call->address, g->answer->len, g->expected, why);
 }
 
-/* It has ended before any head of an answer. */
+/* Explains a stream that ended before the head of an answer. */
 static ow_status no_answer(const struct grpc *g)
 {
 	char why[256];
@@ -422,7 +415,7 @@ static ow_status failed_call(const struct grpc *g)
 			 g->grpc_status == 12 ? "; is it the port of a profiler?" : "");
 }
 
-/* The stream has ended. */
+/* Evaluates the answer when the stream has ended. */
 static ow_status judge_answer(const struct grpc *g)
 {
 	if (g->grpc_status > 0)
@@ -460,9 +453,8 @@ static ow_status explain_failure(const struct grpc *g, ssize_t code)
 	return no_grpc(g);
 }
 
-/* ---- moving bytes ---- */
-
-/* A peer that stopped listening may have said why. */
+/* Reads the last bytes of a server that closed the connection, because they may contain the
+ * reason. */
 static void hear_last(const struct grpc *g)
 {
 	unsigned char room[4096];
@@ -566,7 +558,7 @@ ow_status grpc_call(const struct grpc_call *call, struct buf *answer, struct ow_
 
 #endif
 
-/* Fields of ProfileRequest and ProfileOptions. */
+/* Field numbers of ProfileRequest and ProfileOptions. */
 enum {
 	REQUEST_DURATION_MS = 1,
 	REQUEST_TOOLS = 3,
@@ -584,11 +576,9 @@ enum {
 	OPTIONS_HLO_PROTO = 7,
 	OPTIONS_DURATION_MS = 9,
 };
-/* Of ProfileResponse. */
+/* Field numbers of ProfileResponse. */
 enum { RESPONSE_TOOL_DATA = 6, RESPONSE_EMPTY_TRACE = 7, RESPONSE_XSPACE = 8 };
 enum { TOOL_NAME = 1, TOOL_DATA = 2 };
-
-/* ---- the profiler service ---- */
 
 static void put_request(struct buf *to, const struct tf_profiler_request *request)
 {
@@ -614,7 +604,7 @@ static void put_request(struct buf *to, const struct tf_profiler_request *reques
 	pb_put_varint(to, REQUEST_EMIT_XSPACE, 1);
 }
 
-/* A file among the answer's; *xspace when it is the one. */
+/* Reads one file of the answer; sets *xspace if it is the XSpace. */
 static bool read_tool(struct pb tool, struct str *xspace)
 {
 	struct str name = { 0 }, data = { 0 };

@@ -11,13 +11,14 @@
 #include "base/error.h"
 
 struct grpc_call {
-	const char *address; /* HOST:PORT, [::1]:6009 */
-	const char *path;    /* /package.Service/Method */
+	const char *address; /* server address: HOST:PORT or [::1]:6009 */
+	const char *path;    /* method: /package.Service/Method */
 	struct str message;
-	int64_t connect_ns;	  /* how long to wait for a connection */
-	int64_t timeout_ns;	  /* and for the whole answer, from then on */
-	size_t answer_limit;	  /* bytes */
-	bool (*go_on)(void *arg); /* asked about five times a second; NULL: always */
+	int64_t connect_ns;  /* how long to wait for a connection */
+	int64_t timeout_ns;  /* how long to wait for the whole answer after that */
+	size_t answer_limit; /* largest answer in bytes */
+	/* called about five times a second, returns false to cancel; NULL: never cancel */
+	bool (*go_on)(void *arg);
 	void *arg;
 };
 
@@ -25,13 +26,13 @@ struct grpc_call {
  * one that says that the call failed; OW_E_FORMAT: no gRPC; OW_E_LIMIT: too long; OW_E_INTERRUPTED. */
 ow_status grpc_call(const struct grpc_call *call, struct buf *answer, struct ow_error *err);
 
-/* "[::1]:6009" or "host:6009" into its parts, which are cut to the rooms. */
+/* Splits "[::1]:6009" or "host:6009" into its parts, which are cut to the sizes of the arrays. */
 bool grpc_split_address(const char *address, char host[256], char port[16]);
 
 struct tf_profiler_request {
-	const char *address;	      /* HOST:PORT */
-	int64_t for_ns;		      /* what the job records */
-	int64_t wait_ns;	      /* and how long its answer may take beyond that */
+	const char *address;	      /* server address HOST:PORT */
+	int64_t for_ns;		      /* how long the job records */
+	int64_t wait_ns;	      /* how long its answer may take beyond that */
 	const char *folder, *session; /* where servers that save the profile themselves put it */
 	size_t answer_limit;
 	bool (*go_on)(void *arg);
@@ -39,8 +40,8 @@ struct tf_profiler_request {
 };
 
 struct tf_profiler_answer {
-	struct buf bytes;  /* the caller's, initialised: the whole answer */
-	struct str xspace; /* in it; without pointer when the job has saved it */
+	struct buf bytes;  /* the whole answer, in a buffer that the caller initialised */
+	struct str xspace; /* XSpace within `bytes`; its pointer is NULL if the job saved it */
 };
 
 ow_status tf_profiler_ask(const struct tf_profiler_request *request,

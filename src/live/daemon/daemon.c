@@ -26,9 +26,9 @@
 #define WAIT_IDLE_MS 500
 #define MEASURE_NS (5 * SECOND_NS)
 #define LIMITS_NS (2 * SECOND_NS)
-#define OVER_NS (SECOND_NS / 20) /* when there is more on disk than may be */
+#define OVER_NS (SECOND_NS / 20) /* time between two checks while the rings exceed their limit */
 #define PATIENCE_NS ((int64_t)30000000000)
-#define FIRST_NS SECOND_NS /* for the first packet of a connection */
+#define FIRST_NS SECOND_NS /* how long a connection may take to send its first packet */
 
 void daemon_report(const struct daemon *d, const char *format, ...)
 {
@@ -44,9 +44,7 @@ void daemon_report(const struct daemon *d, const char *format, ...)
 				    MIN((size_t)len, sizeof(text) - 1));
 }
 
-/* ---- places ---- */
-
-/* A file with the daemon's pid; the daemon that runs has it locked. */
+/* Creates and locks a file with the daemon's pid; a running daemon holds the lock. */
 static ow_status lock_file(const char *path, const char *what, int *fd, struct ow_error *err)
 {
 	char text[32] = "";
@@ -68,7 +66,7 @@ static ow_status lock_file(const char *path, const char *what, int *fd, struct o
 			 text[0] ? text : "id unknown", what);
 }
 
-/* Clients get this path and run in other directories: it must be absolute. */
+/* Makes the path absolute, because clients run in other directories. */
 static ow_status make_whole(struct daemon *d, struct ow_error *err)
 {
 	char *whole = realpath(d->folder, NULL);
@@ -127,7 +125,7 @@ static ow_status take_locks(struct daemon *d, struct ow_error *err)
 	return lock_file(path, d->folder, &d->folder_lock, err);
 }
 
-/* With the lock held, the socket of a killed daemon may be replaced. */
+/* Creates the socket. The lock is held, so the socket of a killed daemon may be replaced. */
 static ow_status make_socket(struct daemon *d, struct ow_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -149,7 +147,7 @@ static ow_status make_socket(struct daemon *d, struct ow_error *err)
 	return OW_OK;
 }
 
-/* Each process has a connection. */
+/* Raises the limit of open files, because each process has a connection. */
 static void allow_many_files(void)
 {
 	struct rlimit limit;
@@ -160,9 +158,7 @@ static void allow_many_files(void)
 	(void)!setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* ---- opening and closing ---- */
-
-/* Parts that fail are reported; the rest works. */
+/* Opens optional parts. A part that fails is reported, and the rest works. */
 static ow_status open_extras(struct daemon *d, struct ow_error *err)
 {
 	const struct daemon_options *o = d->options;
@@ -189,7 +185,9 @@ static ow_status daemon_open(struct daemon *d, struct ow_error *err)
 	allow_many_files();
 	OW_TRY(choose_places(d, err));
 	OW_TRY(take_locks(d, err));
-	OW_TRY(make_socket(d, err)); /* first: who comes while rings are read waits a little */
+	/* the socket is created first, so that clients that connect while rings are read only
+	 * wait a little */
+	OW_TRY(make_socket(d, err));
 	OW_TRY(open_extras(d, err));
 	return daemon_load_jobs(d, err);
 }
@@ -221,9 +219,7 @@ static void daemon_close(struct daemon *d)
 	close_fd(&d->socket_lock);
 }
 
-/* ---- the loop ---- */
-
-/* How many descriptors there are to wait for; 0 without memory. */
+/* Gathers the descriptors to wait for and returns their number; 0 without memory. */
 static size_t gather_descriptors(struct daemon *d)
 {
 	size_t need = 3 + d->pending_count, at = 0;
@@ -251,7 +247,8 @@ static size_t gather_descriptors(struct daemon *d)
 	return at;
 }
 
-/* Handles the descriptors in the order in which gather listed them, but jobs first: new clients change the lists. */
+/* Handles the descriptors in the order of gather_descriptors, but jobs first, because new clients change
+ * the lists. */
 static void receive_all(struct daemon *d, int64_t now)
 {
 	size_t pending = d->pending_count, at = 3 + pending;
@@ -273,7 +270,7 @@ static void receive_all(struct daemon *d, int64_t now)
 		daemon_accept(d);
 }
 
-/* Rings are looked at more often while one is filling up. */
+/* Chooses how long to wait: rings are read more often while one is filling up. */
 static void choose_wait(struct daemon *d, unsigned fill, bool open)
 {
 	d->wait_ms = open ? collector_next_look_ms(fill, MAX(d->wait_ms, 1)) : WAIT_IDLE_MS;
@@ -313,7 +310,7 @@ static void tick_all(struct daemon *d, int64_t now)
 	}
 }
 
-/* Until the rings are due, or the next sample. */
+/* Returns the time until the rings or the next sample are due. */
 static struct timespec time_to_wait(const struct daemon *d)
 {
 	int64_t ns = d->wait_ms * 1000000LL;
@@ -332,7 +329,7 @@ static void serve_until_cancelled(struct daemon *d)
 		struct timespec wait = time_to_wait(d);
 		int64_t now;
 
-		if (!count) { /* without memory: what is there is still written */
+		if (!count) { /* without memory the existing data is still written */
 			usleep(WAIT_MOST_MS * 1000);
 			tick_all(d, steady_ns());
 			continue;
@@ -369,14 +366,12 @@ ow_status daemon_run(const struct daemon_options *options, struct mem *mem, stru
 	return status;
 }
 
-/* ---- connections that have not said what they are ---- */
-
 bool daemon_may_see(const struct ucred *peer, uint32_t uid)
 {
 	return peer->uid == 0 || (uint32_t)peer->uid == uid;
 }
 
-/* The user's own processes, root's, and for root all users'. */
+/* Returns whether a peer may connect: the user's own processes, root's, and for root all users'. */
 static bool is_welcome(const struct ucred *peer)
 {
 	return geteuid() == 0 || peer->uid == geteuid() || peer->uid == 0;
@@ -387,7 +382,8 @@ bool daemon_is_owner(const struct ucred *peer)
 	return peer->uid == 0 || peer->uid == geteuid();
 }
 
-/* Silent connections of one user do not lock out others, nor those of all users the owner. */
+/* Returns whether a connection slot is free. Silent connections of one user do not lock out
+ * others, and all users together do not lock out the owner. */
 static bool has_slot(const struct daemon *d, const struct ucred *peer)
 {
 	size_t own = 0;
@@ -421,7 +417,7 @@ void daemon_accept(struct daemon *d)
 	}
 }
 
-/* The connection is given away, or over. */
+/* Closes a connection that was handed over or has ended. */
 static void close_client(struct pending_client *client)
 {
 	if (client->fd >= 0)

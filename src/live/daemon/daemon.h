@@ -15,22 +15,24 @@
 #define DAEMON_LIMIT_LEAST ((uint64_t)1 << 20)
 
 struct daemon_options {
-	const char *socket_path;	 /* NULL: the usual one */
-	const char *folder;		 /* of the rings; NULL: the usual one */
-	uint64_t job_limit, total_limit; /* bytes on disk */
-	bool all_users;			 /* root: others may connect, and see their own jobs */
-	int32_t metrics_port;		 /* of the loopback address; 0: any; -1: none */
-	bool metrics_names;	   /* of jobs for all who ask, not for root and owners alone */
-	const char *kineto_socket; /* NULL: none */
-	uint32_t stacks_hz;	   /* Python stacks of all jobs; 0: only when asked for */
-	const char *version;	   /* "opwatch 0.1.0" */
-	ow_line_fn message;	   /* may be NULL */
+	const char *socket_path;	 /* path of the socket; NULL: the default */
+	const char *folder;		 /* folder of the rings; NULL: the default */
+	uint64_t job_limit, total_limit; /* limits in bytes on disk */
+	/* for root: other users may connect and see their own jobs */
+	bool all_users;
+	int32_t metrics_port; /* port on the loopback address; 0: any; -1: none */
+	/* show names of jobs to all clients, not only to root and owners */
+	bool metrics_names;
+	const char *kineto_socket; /* socket for PyTorch jobs; NULL: none */
+	uint32_t stacks_hz;	   /* rate of Python stacks of all jobs; 0: only on request */
+	const char *version;	   /* text of the version: "opwatch 0.1.0" */
+	ow_line_fn message;	   /* receives messages; may be NULL */
 	void *message_arg;
-	bool (*keep_going)(void *arg); /* false ends it; called at least once a second */
+	bool (*keep_going)(void *arg); /* called at least once a second; false ends the daemon */
 	void *keep_going_arg;
 };
 
-/* Serves until keep_going returns false. OW_E_LIMIT: another one does. */
+/* Serves until keep_going returns false. Returns OW_E_LIMIT if another daemon serves. */
 ow_status daemon_run(const struct daemon_options *options, struct mem *mem, struct ow_error *err);
 
 #endif

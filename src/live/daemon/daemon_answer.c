@@ -45,8 +45,6 @@ static void add_failure(struct pending_client *client, ow_status status, const c
 		   MIN((size_t)MAX(len, 0), sizeof(text) - 1));
 }
 
-/* ---- lists ---- */
-
 static void add_server(const struct daemon *d, struct pending_client *client)
 {
 	struct job_server server = { .pid = (uint32_t)getpid(),
@@ -96,9 +94,7 @@ static void answer_list(struct daemon *d, struct pending_client *client)
 	}
 }
 
-/* ---- jobs ---- */
-
-/* The job that is meant, of those that the client may see. */
+/* Finds the named job among those that the client may see. */
 static struct daemon_job *find_job_for(const struct daemon *d, const struct pending_client *client,
 				       uint32_t id)
 {
@@ -163,7 +159,8 @@ static bool may_see_pid(const struct pending_client *client, pid_t pid)
 	       (proc_owner(pid, &uid) ? uid == client->peer.uid : client->peer.uid == geteuid());
 }
 
-/* The entry of that process, or a free one; NULL when the user, or all users together, have too many. */
+/* Returns the entry of that process, or a free one; NULL if the user, or all users together, have too
+ * many. */
 static struct expected *find_expected(struct daemon *d, const struct ucred *peer, uint32_t pid,
 				      int64_t now)
 {
@@ -179,7 +176,7 @@ static struct expected *find_expected(struct daemon *d, const struct ucred *peer
 			free = e;
 			continue;
 		}
-		if (e->pid == pid) /* what root has said stays */
+		if (e->pid == pid) /* an entry that root made stays */
 			return e->uid == 0 && peer->uid != 0 ? NULL : e;
 		used++;
 		own += e->uid == (uint32_t)peer->uid;
@@ -213,8 +210,6 @@ static void answer_expect(struct daemon *d, struct pending_client *client,
 				 .until_ns = now + EXPECT_NS };
 	identity_clean_name(to->name, sizeof(to->name), str_from(request->name));
 }
-
-/* ---- traces of Kineto ---- */
 
 static void add_kineto_process(struct pending_client *client, const struct kineto_process *process)
 {
@@ -258,8 +253,6 @@ static void answer_kineto(struct daemon *d, struct pending_client *client,
 	}
 }
 
-/* ---- anomalies ---- */
-
 #define ANOMALIES_SHOWN 100u
 #define WHY_SUFFIX ".why.txt"
 
@@ -288,7 +281,8 @@ static void read_why(const char *path, char *to, size_t size)
 		close(fd);
 }
 
-/* NAME-ID-slow-120304, with the minute once it is over; `file` is the one that names it. */
+/* Adds the anomaly that a file named NAME-ID-slow-120304 belongs to, with its minute once that
+ * is over. */
 static void add_anomaly(const struct daemon *d, struct pending_client *client,
 			const struct saved_incidents *saved, const struct incident_file *file,
 			struct str stem, const struct incident_file *why)
@@ -301,7 +295,7 @@ static void add_anomaly(const struct daemon *d, struct pending_client *client,
 	char path[sizeof(row.path) + 16];
 	struct str name = stem;
 
-	for (unsigned i = 0; i < 3; i++) { /* the time, the kind, the number */
+	for (unsigned i = 0; i < 3; i++) { /* the parts are the time, the kind and the number */
 		size_t dash = str_rfind_char(name, '-');
 
 		if (i == 1)
@@ -336,7 +330,7 @@ static void answer_anomalies(struct daemon *d, struct pending_client *client)
 		const struct incident_file *why =
 			is_why ? file : find_incident(&saved, stem, WHY_SUFFIX);
 
-		/* One that has both is listed with its sentence. */
+		/* an anomaly with both files is listed once, with its sentence */
 		if ((!is_why && !is_minute) || (is_minute && why) ||
 		    !daemon_may_see(&client->peer, file->uid))
 			continue;

@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 #define SECOND_NS ((int64_t)1000000000)
-#define QUIET_NS (10 * SECOND_NS) /* without processes: then its file is closed */
+/* the file of a job without processes is closed after this time */
+#define QUIET_NS (10 * SECOND_NS)
 #define AWAITED_NS                                                                                 \
 	(15 *                                                                                      \
 	 SECOND_NS) /* after a restart of the daemon: a job that does not connect within this time has ended */
@@ -26,14 +27,12 @@
 #define KNOWN_MOST 65536u
 #define RANKS_MOST 1024u
 
-/* ---- the files of a ring ---- */
-
 void disk_ring_path(const struct disk_ring *ring, uint32_t number, char *path, size_t size)
 {
 	snprintf(path, size, "%s/%06u.opw", ring->folder, number);
 }
 
-/* The number of a file; 0 when it is none of ours. */
+/* Returns the number of a ring file; 0 if the name is not one. */
 static uint32_t number_of(const char *name)
 {
 	char again[32];
@@ -45,7 +44,7 @@ static uint32_t number_of(const char *name)
 	return strcmp(again, name) == 0 ? (uint32_t)number : 0;
 }
 
-/* The lowest and the highest number. */
+/* Finds the lowest and the highest file number. */
 static ow_status find_range(struct disk_ring *ring, struct ow_error *err)
 {
 	const struct dirent *entry;
@@ -92,7 +91,7 @@ ow_status disk_ring_open(struct disk_ring *ring, struct mem *mem, const char *fo
 	*ring = (struct disk_ring){ .mem = mem };
 	snprintf(ring->folder, sizeof(ring->folder), "%s", folder);
 	OW_TRY(find_range(ring, err));
-	if (count_of(ring) > 65536) /* not our files: only the last ones can be */
+	if (count_of(ring) > 65536) /* implausible range: these are not our files */
 		ring->first = ring->last;
 	if (!reserve_sizes(ring, count_of(ring) + 1)) {
 		disk_ring_release(ring);
@@ -182,13 +181,11 @@ static size_t segment_bytes(const struct daemon_job *job)
 	return (size_t)MIN(file_bytes(job) / 2, (uint64_t)SEGMENT_MOST);
 }
 
-/* ---- files ---- */
-
-/* Of a job of another user only root has files: they are that user's, too. */
+/* Makes a file belong to the job's user, because only root can access it otherwise. */
 static void give_to_user(const struct daemon_job *job, int fd)
 {
 	if (geteuid() == 0 && job->info.uid != 0 && fchown(fd, job->info.uid, (gid_t)-1) != 0)
-		return; /* without it only root can read the file */
+		return; /* without this only root can read the file */
 }
 
 static ow_status make_file(struct daemon_job *job, struct recording *r, uint64_t size,
@@ -203,7 +200,7 @@ static ow_status make_file(struct daemon_job *job, struct recording *r, uint64_t
 	return OW_OK;
 }
 
-/* The file that is full is closed when there is another one. */
+/* Begins the next file; the full one is closed when the next one exists. */
 static void next_file(struct daemon_job *job, int64_t now)
 {
 	struct recording *old = recording_of(job), *new = &job->recordings[1 - job->current];
@@ -213,7 +210,7 @@ static void next_file(struct daemon_job *job, int64_t now)
 		return;
 	if (make_file(job, new, old->writer.at, &err) != OW_OK) {
 		job->retry_ns = now + RETRY_NS;
-		return; /* the collector reports when it cannot write */
+		return; /* the collector reports write errors */
 	}
 	(void)recording_close(old, NULL);
 	job->current = 1 - job->current;
@@ -273,8 +270,6 @@ void job_remove(struct daemon_job *job)
 	job_release(job);
 }
 
-/* ---- processes ---- */
-
 uint32_t job_number_of(const struct daemon_job *job, uint32_t pid, int64_t monotonic_ns)
 {
 	for (size_t i = job->known_count; i-- > 0;)
@@ -317,7 +312,7 @@ bool job_know(struct daemon_job *job, const struct known_process *process)
 	return vec_push(job->mem, job->known, job->known_count, job->known_cap, *process);
 }
 
-/* What the process says of itself. */
+/* Reads the process's description of itself. */
 static ow_status read_region(struct daemon_job *job, int memory, struct known_process *process,
 			     struct ow_error *err)
 {
@@ -358,9 +353,10 @@ ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, str
 	job->this_boot = true;
 	process.number = job_number_of(job, pid, process.monotonic_ns);
 	if (process.number)
-		collector_drain(&job->collector); /* of the connection before, which is closed */
+		collector_drain(
+			&job->collector); /* reads the rest of the previous connection, which is closed */
 	if (!collector_adopt(&job->collector, fd, pid, process.number, memory))
-		return OW_OK; /* refused and reported; or without memory: it will connect again */
+		return OW_OK; /* the process was refused and reported, or memory ran out and it will connect again */
 	if (!process.number)
 		process.number = collector_number(&job->collector, (pid_t)pid);
 	job->last_number = job->collector.last_number;
@@ -369,8 +365,6 @@ ow_status job_join(struct daemon_job *job, int fd, uint32_t pid, int memory, str
 	job->info.ended_ns = 0;
 	return job_know(job, &process) ? OW_OK : error_no_memory(err);
 }
-
-/* ---- turns ---- */
 
 static void end_job(struct daemon_job *job)
 {
@@ -381,7 +375,7 @@ static void end_job(struct daemon_job *job)
 	(void)job_save_about(job, NULL);
 }
 
-/* Notices that no process is left. */
+/* Detects that no process is left. */
 static void see_end(struct daemon_job *job, int64_t now)
 {
 	if (job->collector.count) {
@@ -421,7 +415,7 @@ void job_tick(struct daemon_job *job, int64_t now)
 		next_file(job, now);
 	disk_ring_trim(&job->ring, growing_bytes(job), job->limit);
 	if (job->collector.failure.status == OW_E_LIMIT && now >= job->retry_ns) {
-		/* The disk is full: what is oldest makes room for what is new. */
+		/* if the disk is full, the oldest data makes room for new data */
 		disk_ring_trim(&job->ring, job->ring.bytes, job->ring.bytes * 2 - 1);
 		job->retry_ns = now + RETRY_NS;
 	}
@@ -433,8 +427,6 @@ void job_flush(struct daemon_job *job)
 	if (job->open)
 		collector_drain(&job->collector);
 }
-
-/* ---- what lists show ---- */
 
 static void count_rank(int32_t rank, int32_t *ranks, uint32_t *count)
 {
@@ -486,8 +478,6 @@ void job_describe(struct daemon_job *job)
 	info->disk_bytes = job->ring.bytes + (job->open ? recording_of(job)->writer.at : 0);
 }
 
-/* ---- Python stacks ---- */
-
 /*
  * Sampled between the daemon's other work and written to the job's ring: for all jobs when the daemon was
  * started with --stacks, or for one job as long as a client repeats its request (JOBS_ASK_STACKS). A killed
@@ -510,7 +500,8 @@ void job_close_stacks(struct daemon_job *job)
 	job->stacks = NULL;
 }
 
-/* Numbers of stacks start over: what has others goes to a segment of its own. */
+/* Opens the sampler of stacks. Stack numbers start over, so samples with new numbers go to a new
+ * segment. */
 static void open_stacks(struct daemon_job *job)
 {
 	job_flush(job);
@@ -530,7 +521,7 @@ int64_t job_tick_stacks(struct daemon_job *job, int64_t now_ns)
 	if (!job->stacks)
 		open_stacks(job);
 	if (!job->stacks)
-		return INT64_MAX; /* without memory: later, perhaps */
+		return INT64_MAX; /* without memory, sampling is tried again later */
 	if (now_ns >= c->next_beat_ns)
 		c->next_beat_ns = c->beat(c->beat_arg, now_ns);
 	return c->next_beat_ns;

@@ -21,9 +21,7 @@
 
 #define CLOCK_DIGITS 6
 #define ANCESTORS 64
-#define SAVED_PART 4 /* part of --total-size for saved incidents */
-
-/* ---- saved incidents ---- */
+#define SAVED_PART 4 /* saved incidents may use one part in this many of --total-size */
 
 /*
  * Anomaly detection saves files NAME-ID-slow-120304.opw and NAME-ID-stall-120304.opw beside the rings, and with each what was
@@ -38,7 +36,8 @@ static bool is_digits(struct str s)
 	return s.len > 0;
 }
 
-/* Cuts the part after the last dash off *rest, dash included, and returns it; all of it when there is no dash. */
+/* Cuts the part after the last dash off *rest, together with the dash, and returns it; the whole text if
+ * there is no dash. */
 static struct str take_last(struct str *rest)
 {
 	size_t dash = str_rfind_char(*rest, '-');
@@ -79,7 +78,7 @@ static int by_age(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* False without memory. */
+/* Adds an incident; false without memory. */
 static bool add_incident(struct saved_incidents *saved, int folder, const char *name)
 {
 	uint32_t job = incident_job_of(name);
@@ -150,8 +149,6 @@ uint32_t incidents_trim(struct saved_incidents *saved, const char *folder, uint6
 	return removed;
 }
 
-/* ---- the list of jobs ---- */
-
 static bool add_job(struct daemon *d, struct daemon_job *job)
 {
 	if (!vec_push(d->mem, d->jobs, d->job_count, d->job_cap, job))
@@ -184,8 +181,6 @@ void daemon_release_jobs(struct daemon *d)
 	d->jobs = NULL;
 	d->job_cap = 0;
 }
-
-/* ---- of a daemon before ---- */
 
 static ow_status load_job(struct daemon *d, const char *folder, struct ow_error *err)
 {
@@ -230,8 +225,6 @@ ow_status daemon_load_jobs(struct daemon *d, struct ow_error *err)
 	return status;
 }
 
-/* ---- which job ---- */
-
 static struct daemon_job *find_known(const struct daemon *d, uint32_t pid, int64_t monotonic_ns)
 {
 	for (size_t i = 0; i < d->job_count; i++)
@@ -240,7 +233,8 @@ static struct daemon_job *find_known(const struct daemon *d, uint32_t pid, int64
 	return NULL;
 }
 
-/* A batch job goes on when it has been quiet; a name may be used again for another one. */
+/* Returns whether a job continues: a batch job may pause; a plain name may be used again for
+ * another job. */
 static bool goes_on(const struct daemon_job *job)
 {
 	return job->this_boot &&
@@ -281,7 +275,7 @@ static const char *expected_name(struct daemon *d, const struct ucred *peer)
 	return NULL;
 }
 
-/* A name that no other job that goes on has. */
+/* Makes the name of a job different from those of other active jobs. */
 static void make_name_unique(const struct daemon *d, struct job_identity *id)
 {
 	char name[JOBS_NAME];
@@ -358,8 +352,9 @@ static struct daemon_job *find_job(struct daemon *d, const struct process_view *
 
 #define USER_RINGS 8192u
 #define USER_BYTES ((size_t)16 << 30)
-#define USER_SHARE                                                                                 \
-	8 /* or this part of the host's memory: pages that the job never touched become ours when we read them */
+/* Alternatively the quota is this part of the host's memory, because reading pages that the job
+ * never touched allocates them for us. */
+#define USER_SHARE 8
 #define USER_PROCESSES 2048u
 
 static size_t user_bytes(void)
@@ -371,7 +366,7 @@ static size_t user_bytes(void)
 	return MIN(USER_BYTES, (size_t)pages / USER_SHARE * (size_t)page);
 }
 
-/* NULL when there are too many users. */
+/* Returns the quota of a user; NULL if there are too many users. */
 static struct collector_quota *quota_of(struct daemon *d, const struct ucred *peer)
 {
 	struct collector_quota *q;
@@ -422,10 +417,8 @@ void daemon_add_process(struct daemon *d, int fd, const struct ucred *peer, int 
 		daemon_report(d, "process %d, job %s: %s", (int)peer->pid, job->info.name,
 			      err.text);
 	(void)job_save_about(job, NULL);
-	d->wait_ms = 0; /* its rings follow */
+	d->wait_ms = 0; /* the process's rings arrive right after this */
 }
-
-/* ---- limits ---- */
 
 static uint64_t total_bytes(struct daemon *d, size_t *ended, size_t *oldest)
 {
@@ -449,8 +442,7 @@ static uint64_t total_bytes(struct daemon *d, size_t *ended, size_t *oldest)
 	return total;
 }
 
-/* Saved incidents count towards the total: the oldest are removed when they take more than a quarter of it. Returns what they
- * take. */
+/* Removes the oldest saved incidents if they take more than a quarter of the total. Returns their size. */
 static uint64_t keep_saved(struct daemon *d)
 {
 	uint64_t limit = d->options->total_limit / SAVED_PART, bytes;
@@ -458,12 +450,12 @@ static uint64_t keep_saved(struct daemon *d)
 	uint32_t removed;
 
 	if (incidents_find(&saved, d->mem, d->folder, NULL) != OW_OK)
-		return 0; /* another time */
+		return 0; /* trying again later */
 	removed = incidents_trim(&saved, d->folder, limit);
 	if (removed)
 		daemon_report(d,
-			      "removed the %u oldest saved incidents: together they may take %.1f "
-			      "MB, a quarter of --total-size",
+			      "removed the %u oldest saved incidents: saved incidents may take "
+			      "%.1f MB in all, a quarter of --total-size",
 			      removed, (double)limit / 1e6);
 	for (size_t i = 0; i < d->job_count; i++) {
 		struct job_info *info = &d->jobs[i]->info;

@@ -20,11 +20,9 @@
 #define STATUS_MISDIRECTED 421u
 #define STATUS_UNAVAILABLE 503u
 
-/* ---- measuring ---- */
-
 /*
- * Sums begin when a job is first measured. Measuring is frequent enough to lose little when a process ends in
- * between.
+ * Measures a job. Sums begin with the first measurement; frequent measurements lose little when a process
+ * ends.
  */
 
 static void measure_job(struct daemon *d, struct daemon_job *job)
@@ -54,7 +52,7 @@ void daemon_measure(struct daemon *d)
 			measure_job(d, d->jobs[i]);
 }
 
-/* The name of a job for users who may not see it. */
+/* Size of the name of a job for users who may not see it. */
 #define HIDDEN_NAME 48
 
 static const char *shown_name(const struct daemon *d, const struct daemon_job *job, uint32_t uid,
@@ -101,9 +99,7 @@ static bool make_page(struct daemon *d, uint32_t uid, struct buf *page)
 	return !page->failed;
 }
 
-/* ---- requests ---- */
-
-/* Of a connection's thread, which waits for it. */
+/* A request of a connection's thread, which waits for the answer. */
 struct metrics_question {
 	uint32_t uid;
 	struct buf *page;
@@ -120,7 +116,7 @@ static void remove_question(struct metrics_server *m, const struct metrics_quest
 		}
 }
 
-/* On a connection's thread. */
+/* Handles a request; runs on a connection's thread. */
 static void answer_metrics(void *arg, const struct server_request *request,
 			   struct server_reply *reply)
 {
@@ -164,8 +160,6 @@ void daemon_metrics_answer(struct daemon *d)
 	pthread_cond_broadcast(&m->answered);
 	pthread_mutex_unlock(&m->lock);
 }
-
-/* ---- opening and closing ---- */
 
 ow_status daemon_metrics_open(struct daemon *d, uint32_t port, struct ow_error *err)
 {

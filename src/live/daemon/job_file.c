@@ -24,8 +24,6 @@ void boot_id(char to[BOOT_ID])
 		to[strcspn(to, "\n")] = '\0';
 }
 
-/* ---- writing ---- */
-
 ow_status job_save_about(struct daemon_job *job, struct ow_error *err)
 {
 	char path[JOBS_PATH + 32], boot[BOOT_ID] = "-";
@@ -33,7 +31,8 @@ ow_status job_save_about(struct daemon_job *job, struct ow_error *err)
 	struct buf text;
 	ow_status status;
 
-	if (job->open) { /* what the file says is counted, whatever becomes of this program */
+	/* counts only what is in the file, so that it stays true if this program is killed */
+	if (job->open) {
 		collector_count_dropped(&job->collector);
 		info->dropped = job->dropped_before + job->collector.totals.dropped;
 	}
@@ -55,8 +54,6 @@ ow_status job_save_about(struct daemon_job *job, struct ow_error *err)
 	memcpy(job->saved_framework, info->framework, sizeof(info->framework));
 	return status;
 }
-
-/* ---- new jobs ---- */
 
 static void folder_name(char *to, size_t size, const char *dir, uint32_t id, const char *name)
 {
@@ -91,7 +88,7 @@ ow_status job_make(struct daemon_job *job, struct mem *mem, const char *dir, uin
 	job->kind = identity->kind;
 	job->this_boot = true;
 	folder_name(info->folder, sizeof(info->folder), dir, id, info->name);
-	/* Of another user's job, who reads its files: their names are numbers. */
+	/* the user of another user's job reads its files; their names are numbers */
 	OW_TRY(runtime_make_dir(info->folder, geteuid() == 0 && uid ? 0755 : 0700, err));
 	status = disk_ring_open(&job->ring, mem, info->folder, err);
 	if (status != OW_OK) {
@@ -103,8 +100,6 @@ ow_status job_make(struct daemon_job *job, struct mem *mem, const char *dir, uin
 		job_remove(job);
 	return status;
 }
-
-/* ---- taking up ---- */
 
 static void take_text(char *to, size_t size, struct str value)
 {
@@ -169,11 +164,12 @@ static ow_status read_about(struct daemon_job *job, struct ow_error *err)
 	}
 	if (!job->info.id || !job->info.name[0] || !job->key[0])
 		return error_set(err, OW_E_CORRUPT,
-				 "%s: does not say which job the ring belongs to", path);
+				 "%s: the file does not name the job that the ring belongs to",
+				 path);
 	return OW_OK;
 }
 
-/* The numbers that processes have, and how many records there are. */
+/* Takes the process numbers and the number of records from a segment. */
 static ow_status take_segment(struct daemon_job *job, const struct opw_segment *s,
 			      const struct live_blocks *blocks, struct ow_error *err)
 {
@@ -226,7 +222,7 @@ static ow_status read_ring(struct daemon_job *job, struct ow_error *err)
 {
 	for (uint32_t i = job->ring.first; i && i <= job->ring.last; i++)
 		if (read_ring_file(job, i, err) == OW_E_NO_MEMORY)
-			return OW_E_NO_MEMORY; /* what is damaged is left out */
+			return OW_E_NO_MEMORY; /* damaged segments are left out */
 	error_clear(err);
 	return OW_OK;
 }

@@ -64,7 +64,7 @@ void identity_clean_name(char *to, size_t size, struct str name)
 		snprintf(to, size, "job");
 }
 
-#define TOLD_BYTES 128 /* recorder/process.c */
+#define TOLD_BYTES 128 /* size limit of recorder/process.c */
 #define CUT_BYTES (JOBS_NAME - 10)
 
 void identity_job_name(char to[JOBS_NAME], struct str name)
@@ -79,8 +79,6 @@ void identity_job_name(char to[JOBS_NAME], struct str name)
 	snprintf(to + len, JOBS_NAME - len, "~%08x", (unsigned)str_hash(name));
 }
 
-/* ---- names ---- */
-
 static struct str base_name(struct str path)
 {
 	size_t slash = str_rfind_char(path, '/');
@@ -88,7 +86,7 @@ static struct str base_name(struct str path)
 	return slash == STR_NONE ? path : str_skip(path, slash + 1);
 }
 
-/* Programs that run other programs, whose names say more about the job. */
+/* Returns whether a program runs other programs, whose names describe the job better. */
 static bool is_runner(struct str program)
 {
 	static const char *const names[] = { "python", "pypy", "sh",	 "bash", "dash",
@@ -109,7 +107,8 @@ static bool is_runner(struct str program)
 	return false;
 }
 
-/* "python3 -m torch.distributed.run train.py" is torch.distributed.run; "python3 train.py" is train.py. */
+/* Returns the name of the job: "torch.distributed.run" for "python3 -m torch.distributed.run train.py",
+ * "train.py" for "python3 train.py". */
 static struct str title_of(struct str command)
 {
 	struct str word, program = { 0 };
@@ -127,7 +126,7 @@ static struct str title_of(struct str command)
 			continue;
 		}
 		if (str_eq(word, STR("-c")))
-			return program; /* what follows is a program, not a name */
+			return program; /* the next word is code, not a name */
 		if (str_eq(word, STR("-m")))
 			module = true;
 		else if (word.ptr[0] != '-')
@@ -136,14 +135,13 @@ static struct str title_of(struct str command)
 	return program;
 }
 
-/* ---- control groups ---- */
-
 static bool is_hex(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* The last run of 32 or more hexadecimal digits, as container engines call theirs. */
+/* Returns the last run of 32 or more hexadecimal digits, which is how container engines name
+ * containers. */
 static struct str container_of(const char *cgroup)
 {
 	struct str found = { 0 };
@@ -161,7 +159,7 @@ static struct str container_of(const char *cgroup)
 	return found;
 }
 
-/* …/slurm/uid_1000/job_4711/step_0/… */
+/* Finds the Slurm job in a path such as …/slurm/uid_1000/job_4711/step_0/…. */
 static struct str slurm_of(const char *cgroup)
 {
 	const char *slurm = strstr(cgroup, "slurm"), *job = slurm ? strstr(slurm, "/job_") : NULL;
@@ -173,8 +171,6 @@ static struct str slurm_of(const char *cgroup)
 	len = strspn(job, "0123456789");
 	return len ? str_make(job, len) : (struct str){ 0 };
 }
-
-/* ---- which job ---- */
 
 #define TELL(id, key_format, shown_format, ...)                                                    \
 	do {                                                                                       \

@@ -18,10 +18,9 @@
 #define ROOT_DIR "/run/opwatch"
 #define SOCKET_NAME "socket"
 
-/* ---- places ---- */
-
 /*
- * Anyone can make folders below /tmp: they are used only when they belong to this user and are closed to others.
+ * Returns the runtime folder. Every user can create folders below /tmp, so one is used only if it belongs to
+ * this user and is closed to others.
  */
 
 void runtime_dir(char *to, size_t size)
@@ -36,7 +35,7 @@ void runtime_dir(char *to, size_t size)
 		snprintf(to, size, "/tmp/opwatch-%u", (unsigned)geteuid());
 }
 
-/* Whether only that owner can have made the folder. */
+/* Returns whether only that owner can have created the folder. */
 static bool is_ours(const char *path, uid_t owner)
 {
 	struct stat st;
@@ -58,7 +57,7 @@ bool runtime_socket(unsigned index, char *to, size_t size)
 	case 0:
 		runtime_dir(folder, sizeof(folder));
 		break;
-	case 1: /* a daemon that was started without XDG_RUNTIME_DIR */
+	case 1: /* socket of a daemon that was started without XDG_RUNTIME_DIR */
 		snprintf(folder, sizeof(folder), "/tmp/opwatch-%u", (unsigned)geteuid());
 		break;
 	case 2:
@@ -118,8 +117,6 @@ ow_status runtime_make_dir(const char *path, mode_t mode, struct ow_error *err)
 	return OW_OK;
 }
 
-/* ---- connecting ---- */
-
 static int connect_socket(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -159,7 +156,7 @@ static ow_status connect_to(const char *path, int *fd, struct ow_error *err)
 	return error_errno(err, errno, "%s", path);
 }
 
-/* `asked`: the socket that answered, or refused. */
+/* Connects to the daemon; `asked` becomes the socket that answered or refused. */
 static ow_status jobs_connect(const char *socket_path, int *fd, char asked[JOBS_SOCKET_PATH],
 			      struct ow_error *err)
 {
@@ -195,8 +192,6 @@ static ow_status jobs_connect(const char *socket_path, int *fd, char asked[JOBS_
 			 "no daemon is running: start one with 'opwatch daemon'");
 }
 
-/* ---- answers ---- */
-
 /* Adds one row of a list. */
 static bool add_row(struct mem *mem, void **items, size_t *count, size_t *cap, size_t size,
 		    const void *row)
@@ -222,7 +217,7 @@ static bool is_size(const struct jobs_head *head, size_t size)
 	return head->size == size;
 }
 
-/* OW_E_FORMAT: no row of this version. */
+/* Adds one packet of an answer; OW_E_FORMAT: not a row of this version. */
 static ow_status add_answer(struct jobs *jobs, const struct jobs_head *head, const void *body,
 			    struct ow_error *err)
 {
@@ -356,8 +351,6 @@ void jobs_release(struct jobs *jobs)
 	*jobs = (struct jobs){ .mem = jobs->mem };
 }
 
-/* ---- finding ---- */
-
 static bool is_better(const struct job_info *job, const struct job_info *than)
 {
 	if (!than)
@@ -370,7 +363,7 @@ static bool is_better(const struct job_info *job, const struct job_info *than)
 ow_status jobs_find(const struct jobs *jobs, const char *name, const struct job_info **job,
 		    struct ow_error *err)
 {
-	char clean[JOBS_NAME]; /* as the daemon keeps it: not too long, no folders */
+	char clean[JOBS_NAME]; /* name as the daemon stores it: limited length, no slashes */
 	int64_t number;
 
 	*job = NULL;

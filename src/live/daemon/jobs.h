@@ -28,49 +28,51 @@
 #define JOBS_SOCKET_PATH 108
 
 enum job_state {
-	JOB_RUNNING = 1, /* has processes that are recorded */
-	JOB_AWAITED,	 /* was there before the daemon was restarted: not heard of yet */
-	JOB_ENDED	 /* its ring is kept for a while */
+	JOB_RUNNING = 1, /* the job has recorded processes */
+	/* the job ran before the daemon was restarted and has not reconnected yet */
+	JOB_AWAITED,
+	JOB_ENDED /* the job has ended; its ring is kept for a while */
 };
 
 struct job_info {
-	uint32_t id; /* of the ring; never given twice by a daemon */
+	uint32_t id; /* number of the ring; a daemon never uses a number twice */
 	uint32_t state;
 	uint32_t uid;
-	uint32_t ranks;	    /* different ones; 1 for a job without */
-	uint32_t processes; /* recorded at present */
-	uint32_t pid;	    /* of the first process */
-	int64_t since_ns;   /* time of day when it was first heard of */
-	int64_t ended_ns;   /* or 0 */
+	uint32_t ranks;	    /* number of different ranks; 1 for a job without ranks */
+	uint32_t processes; /* number of processes that are recorded now */
+	uint32_t pid;	    /* pid of the first process */
+	int64_t since_ns;   /* time of day when the job first connected */
+	int64_t ended_ns;   /* time of day when the job ended, or 0 */
 	uint64_t records, dropped;
 	uint64_t steps;
-	int64_t step_ns; /* median of the last steps of the process that is furthest; 0: none seen */
+	/* median of the last steps of the process with the most steps; 0: none seen */
+	int64_t step_ns;
 	uint64_t disk_bytes;
-	uint64_t saved_bytes;		/* of saved incidents beside the ring */
-	uint32_t first_file, last_file; /* of the ring; 0: no file yet */
+	uint64_t saved_bytes;		/* size of saved incidents next to the ring */
+	uint32_t first_file, last_file; /* numbers of the ring's files; 0: no file yet */
 	char name[JOBS_NAME];
 	char framework[JOBS_NAME];
-	char identity[JOBS_NAME * 2]; /* how it was identified: "slurm 4711", "process 815" */
-	char folder[JOBS_PATH];	      /* of its ring */
+	char identity[JOBS_NAME * 2]; /* how the job was identified: "slurm 4711", "process 815" */
+	char folder[JOBS_PATH];	      /* folder of the job's ring */
 };
 
-/* A process that is recorded at present. */
+/* A process that is recorded now. */
 struct job_process {
-	uint32_t job; /* id */
+	uint32_t job; /* id of the job */
 	uint32_t pid, parent;
-	uint32_t number; /* in the recording */
-	int32_t rank;	 /* -1: none */
+	uint32_t number; /* number of the process in the recording */
+	int32_t rank;	 /* rank of the process; -1: none */
 	uint32_t zero;
 	uint64_t records, steps;
 	int64_t step_ns;
 };
 
-/* Who serves. */
+/* The daemon that answers. */
 struct job_server {
 	uint32_t pid, uid;
 	int64_t since_ns;
-	uint64_t job_limit, total_limit; /* bytes on disk */
-	uint32_t metrics_port;		 /* 0: none */
+	uint64_t job_limit, total_limit; /* limits in bytes on disk */
+	uint32_t metrics_port;		 /* port of the metrics page; 0: none */
 	uint32_t has_kineto;
 	char version[32];
 	char folder[JOBS_PATH];
@@ -78,35 +80,40 @@ struct job_server {
 	uint32_t zero;
 };
 
-/* A process that asks for work with KINETO_USE_DAEMON=1. */
+/* A process that polls for requests because of KINETO_USE_DAEMON=1. */
 struct job_kineto {
-	uint32_t pid, state; /* enum kineto_state */
+	uint32_t pid, state; /* pid, and enum kineto_state */
 	int64_t kineto_job;
 	uint64_t size;
-	char path[600]; /* of its trace */
+	char path[600]; /* path of the process's trace */
 };
 
-/* A job that became slow or stood still, and what was saved of it. */
+/* A job that became slow or stalled, and the file that was saved. */
 struct job_anomaly {
-	uint32_t job;	 /* id */
-	uint32_t saved;	 /* the minute around it is in the file; else it will be */
-	int64_t time_ns; /* time of day when it was found */
-	uint64_t bytes;	 /* of the file */
-	char kind[8];	 /* slow or stall */
+	uint32_t job;	 /* id of the job */
+	uint32_t saved;	 /* 1: the file with the minute around it exists; 0: it will */
+	int64_t time_ns; /* time of day when the anomaly was found */
+	uint64_t bytes;	 /* size of the file */
+	char kind[8];	 /* kind of the anomaly: slow or stall */
 	char name[JOBS_NAME];
 	char path[576];
-	char why[344]; /* sentences, one a line; empty: not known */
+	char why[344]; /* sentences, one per line; empty: unknown */
 };
 
-/* ---- on the wire ---- */
+/* Messages on the wire. */
 
 enum jobs_ask {
 	JOBS_ASK_LIST = 1,
-	JOBS_ASK_FLUSH,	 /* job: what its rings hold is on disk when the answer comes */
-	JOBS_ASK_EXPECT, /* pid, name: this process will join, and is part of that job */
-	JOBS_ASK_STOP,	 /* job: its processes take their hooks out; pid: only that one */
-	JOBS_ASK_KINETO, /* pid or 0 for all, path: of a folder, ns: how long. Without a path: what became of it */
-	JOBS_ASK_STACKS, /* job: its Python stacks go to its ring, hz (in pid) a second, for the next ns */
+	JOBS_ASK_FLUSH, /* argument job: write its buffered data to disk before the answer */
+	/* arguments pid and name: this process will join and is part of that job */
+	JOBS_ASK_EXPECT,
+	/* argument job: its processes remove their hooks; with pid: only that process */
+	JOBS_ASK_STOP,
+	/* arguments pid (0: all), path of a folder, and duration ns. Without a path: ask for the
+	 * state of the request */
+	JOBS_ASK_KINETO,
+	/* argument job: sample its Python stacks hz (in pid) times a second for the next ns */
+	JOBS_ASK_STACKS,
 	JOBS_ASK_ANOMALIES
 };
 
@@ -120,19 +127,19 @@ struct jobs_request {
 };
 
 enum jobs_say {
-	JOBS_SAY_SERVER = 1, /* struct job_server */
-	JOBS_SAY_JOB,	     /* struct job_info */
-	JOBS_SAY_PROCESS,    /* struct job_process */
-	JOBS_SAY_KINETO,     /* struct job_kineto */
-	JOBS_SAY_FAILED,     /* a text */
-	JOBS_SAY_END,	     /* last of an answer */
-	JOBS_SAY_ANOMALY     /* struct job_anomaly */
+	JOBS_SAY_SERVER = 1, /* struct job_server follows */
+	JOBS_SAY_JOB,	     /* struct job_info follows */
+	JOBS_SAY_PROCESS,    /* struct job_process follows */
+	JOBS_SAY_KINETO,     /* struct job_kineto follows */
+	JOBS_SAY_FAILED,     /* an error text follows */
+	JOBS_SAY_END,	     /* last message of an answer */
+	JOBS_SAY_ANOMALY     /* struct job_anomaly follows */
 };
 
 struct jobs_head {
 	char magic[8];
 	uint32_t version, kind;
-	uint32_t size; /* of what follows */
+	uint32_t size; /* size of the data that follows */
 	uint32_t status;
 };
 #define JOBS_PACKET (sizeof(struct jobs_head) + 1024)
@@ -140,9 +147,9 @@ _Static_assert(sizeof(struct job_info) <= 1024 && sizeof(struct job_server) <= 1
 		       sizeof(struct job_kineto) <= 1024 && sizeof(struct job_anomaly) <= 1024,
 	       "a packet");
 
-/* ---- asking ---- */
+/* Requests to the daemon. */
 
-/* A whole answer. */
+/* A complete answer of the daemon. */
 struct jobs {
 	struct mem *mem;
 	struct job_server server;
@@ -152,11 +159,12 @@ struct jobs {
 	size_t process_count, process_cap;
 	struct job_kineto *kinetos;
 	size_t kineto_count, kineto_cap;
-	struct job_anomaly *anomalies; /* the latest first */
+	struct job_anomaly *anomalies; /* anomalies, the latest first */
 	size_t anomaly_count, anomaly_cap;
 };
 
-#define JOBS_PATIENCE_NS ((int64_t)60000000000) /* it may wait for a disk */
+/* how long to wait for an answer, because the daemon may wait for a disk */
+#define JOBS_PATIENCE_NS ((int64_t)60000000000)
 
 /* Asks the daemon at the path, or else the user's, or else root's, and reads the whole answer. OW_E_NOT_FOUND when
  * no daemon runs, OW_E_LIMIT when it has not answered within that time. `asked` (or NULL) receives the path of the socket,
@@ -164,37 +172,39 @@ struct jobs {
 ow_status jobs_ask_within(struct jobs *jobs, struct mem *mem, const char *socket_path,
 			  const struct jobs_request *request, int64_t patience_ns,
 			  char asked[JOBS_SOCKET_PATH], struct ow_error *err);
-/* The same, within a minute. */
+/* Sends a request and waits up to a minute. */
 ow_status jobs_ask(struct jobs *jobs, struct mem *mem, const char *socket_path,
 		   const struct jobs_request *request, struct ow_error *err);
 ow_status jobs_list(struct jobs *jobs, struct mem *mem, const char *socket_path,
 		    struct ow_error *err);
 void jobs_release(struct jobs *jobs);
 
-/* By its name, or its number; of several that have a name the running one, or else the last one. */
+/* Finds a job by its name or number; of several with the same name the running one, or else the
+ * last one. */
 ow_status jobs_find(const struct jobs *jobs, const char *name, const struct job_info **job,
 		    struct ow_error *err);
 /* jobs_table.c: the columns of the list, with their descriptions. */
 void jobs_columns(struct table *r);
-/* Adds these columns, and one row per job. */
+/* Adds these columns and one row per job. */
 ow_status jobs_fill_table(const struct jobs *jobs, struct table *r, struct ow_error *err);
-/* The same for anomalies. */
+/* Adds the columns and rows of anomalies. */
 ow_status jobs_fill_anomalies(const struct jobs *jobs, struct table *r, struct ow_error *err);
-/* The path of a file of its ring. */
+/* Writes the path of a file of the job's ring. */
 void job_file_path(const struct job_info *job, uint32_t number, char *path, size_t size);
 const char *job_state_name(uint32_t state);
 
-/* $XDG_RUNTIME_DIR/opwatch or, without that, /tmp/opwatch-UID; for root /run/opwatch. Nothing is made. */
+/* Returns $XDG_RUNTIME_DIR/opwatch or else /tmp/opwatch-UID; for root /run/opwatch. Creates nothing. */
 void runtime_dir(char *to, size_t size);
 /* The places where a client looks for a socket, one after the other: only that of $OPWATCH_SOCKET when that is set. False
  * after the last; empty when there is nothing. */
 bool runtime_socket(unsigned index, char *to, size_t size);
-/* The socket of the user's daemon, or $OPWATCH_SOCKET, whether it exists or not. */
+/* Returns the socket of the user's daemon, or $OPWATCH_SOCKET, whether it exists or not. */
 void runtime_usual_socket(char *to, size_t size);
-/* Where rings go: /var/tmp/opwatch-UID, for root /var/lib/opwatch. */
+/* Returns the folder of rings: /var/tmp/opwatch-UID, for root /var/lib/opwatch. */
 void runtime_data_dir(char *to, size_t size);
 
-/* Makes the folder unless it exists; then it must belong to this user, not be a link, and be writable only by its owner. */
+/* Creates the folder unless it exists. An existing one must belong to this user, not be a link, and be
+ * writable only by its owner. */
 ow_status runtime_make_dir(const char *path, mode_t mode, struct ow_error *err);
 
 #endif

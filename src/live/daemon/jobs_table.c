@@ -52,20 +52,20 @@ void jobs_columns(struct table *r)
 	static const char *const sentences[] = {
 		"name of the job",
 		"number of the job at this daemon",
-		"number of ranks",
-		"ids of its processes",
-		"user who runs it",
-		"framework that it uses, when known",
-		"when it first connected to the daemon",
-		"steps that were recorded",
-		"median time of the last steps",
-		"events that were recorded",
-		"events that were lost because a ring was full",
-		"size of its ring on disk",
-		"size of the minutes that were saved around anomalies",
-		"running, awaited (its processes may connect again) or ended",
-		"how it was identified, such as slurm 4711 or process 815",
-		"folder of its ring",
+		"number of ranks of the job",
+		"process ids of the job",
+		"user who runs the job",
+		"framework that the job uses, when known",
+		"when the job first connected to the daemon",
+		"number of recorded steps",
+		"median duration of the job's last steps",
+		"number of recorded events",
+		"number of events that were lost because a ring was full",
+		"size of the job's ring on disk",
+		"size of the files that were saved around anomalies",
+		"state of the job: running, awaited (its processes may connect again) or ended",
+		"how the daemon identified the job, such as slurm 4711 or process 815",
+		"folder of the job's ring",
 	};
 
 	table_add_column(r, "job", "job", TYPE_TEXT, UNIT_NONE);
@@ -146,15 +146,15 @@ enum {
 ow_status jobs_fill_anomalies(const struct jobs *jobs, struct table *r, struct ow_error *err)
 {
 	static const char *const sentences[] = {
-		"when it began",
+		"when the anomaly began",
 		"name of the job",
 		"number of the job",
-		"slow or stall",
-		"a sentence on the cause",
-		"when it began, since 1970",
-		"whether the minute around it was saved",
+		"kind of the anomaly: slow or stall",
+		"a sentence on the cause of the anomaly",
+		"when the anomaly began, in nanoseconds since 1970",
+		"whether the minute around the anomaly was saved",
 		"size of the saved file",
-		"where the minute was or will be saved",
+		"path at which the minute around the anomaly was or will be saved",
 	};
 
 	table_add_column(r, "time", "time", TYPE_TEXT, UNIT_NONE);

@@ -26,9 +26,7 @@
 
 #define SEGMENT_MAX ((uint64_t)1 << 30)
 #define TURN_BYTES ((uint64_t)64 << 20)
-#define FOLDER_BACK 3u /* how many files of a ring are read before the last one */
-
-/* ---- opening ---- */
+#define FOLDER_BACK 3u /* number of ring files that are read before the last one */
 
 static int open_regular(const char *path, struct stat *st)
 {
@@ -57,7 +55,7 @@ static int fd_of(const struct follow *f, uint32_t file)
 	return -1;
 }
 
-/* It grows from here on. False without memory, and then it is closed. */
+/* Adds a file, which grows from here on. Without memory returns false and closes it. */
 static bool add_file(struct follow *f, uint32_t number, int fd)
 {
 	if (!vec_reserve(f->mem, f->files, f->file_cap, f->file_count + 1)) {
@@ -70,7 +68,7 @@ static bool add_file(struct follow *f, uint32_t number, int fd)
 	return true;
 }
 
-/* The file of a folder with the lowest number from `least` on, and the highest; false when there is none. */
+/* Finds the lowest file number from `least` on, and the highest; false if there is none. */
 static bool find_numbers(const struct follow *f, uint32_t least, uint32_t *next, uint32_t *last)
 {
 	DIR *dir = opendir(f->path);
@@ -146,7 +144,7 @@ static ow_status check_kind(const struct follow *f, struct ow_error *err)
 	return OW_OK;
 }
 
-/* The last files of the ring of a job; it may have none yet. */
+/* Opens the last files of a job's ring, which may have none yet. */
 static ow_status begin_folder(struct follow *f, struct ow_error *err)
 {
 	uint32_t first, last;
@@ -158,7 +156,7 @@ static ow_status begin_folder(struct follow *f, struct ow_error *err)
 		first = last - FOLDER_BACK;
 	fd = open_number(f, first);
 	if (fd < 0)
-		return OW_OK; /* it has just gone */
+		return OW_OK; /* the file was removed just now */
 	return add_file(f, first, fd) ? OW_OK : error_no_memory(err);
 }
 
@@ -241,11 +239,9 @@ void follow_release(struct follow *f)
 	f->process_cap = f->ring_cap = f->segment_cap = f->stacks_cap = 0;
 }
 
-/* ---- segments ---- */
-
 enum found { NOT_YET, SEGMENT, BROKEN, END };
 
-/* The head at f->at and its blocks, in f->heads. */
+/* Reads the head at f->at and its blocks into f->heads. */
 static enum found read_head(struct follow *f, uint64_t size, struct opw_head *head, bool *good)
 {
 	size_t blocks;
@@ -316,7 +312,7 @@ static ow_status next_file(struct follow *f, struct ow_error *err)
 	return fd < 0 || add_file(f, next, fd) ? OW_OK : error_no_memory(err);
 }
 
-/* Another file has the name, or this one was cut: from the start. */
+/* Starts over if another file has the name now, or this file was cut. */
 static ow_status look_at_file(struct follow *f, struct ow_error *err)
 {
 	struct stat st, now;
@@ -343,7 +339,7 @@ static ow_status look_at_file(struct follow *f, struct ow_error *err)
 	return add_file(f, 0, fd) ? OW_OK : error_no_memory(err);
 }
 
-/* Segments of the file that grows, as far as they are there. False without memory. */
+/* Reads complete segments of the growing file. False without memory. */
 static bool read_new(struct follow *f)
 {
 	uint64_t size = size_now(f), begin = f->at;
@@ -374,7 +370,7 @@ ow_status follow_turn(struct follow *f, struct ow_error *err)
 	bool good = true;
 	int before = -1;
 
-	/* A folder goes on in another file when one was read to its end. */
+	/* a folder continues with the next file when one was read to its end */
 	for (bool first = true; good; first = false) {
 		OW_TRY(look_at_file(f, err));
 		if (!first && current_fd(f) == before)
@@ -398,13 +394,12 @@ int64_t follow_wall(const struct follow *f, int64_t monotonic_ns)
 	return wall;
 }
 
-/* ---- parts: stacks get new numbers ---- */
-
 #define NUMBER_MAX ((uint32_t)1 << 23)
 #define WRITER "opwatch"
-#define COUNTS_BEFORE_NS ((int64_t)2000000000) /* rates need the value before */
+/* rates need one earlier value, so counters are kept this long before the cut */
+#define COUNTS_BEFORE_NS ((int64_t)2000000000)
 
-/* From the number in a file to that in the copy; 0: not known. */
+/* Maps numbers in a file to numbers in the copy; 0: not known. */
 struct stack_numbers {
 	uint32_t *items;
 	size_t cap;
@@ -414,8 +409,6 @@ struct stack_copy {
 	struct stack_names table;
 	struct stack_numbers texts, frames, stacks;
 };
-
-/* ---- stacks with new numbers ---- */
 
 static void stack_copy_init(struct stack_copy *c, struct mem *mem, struct recording *to)
 {
@@ -429,7 +422,7 @@ static void release_numbers(struct stack_copy *c, struct stack_numbers *n)
 	*n = (struct stack_numbers){ 0 };
 }
 
-/* What follows is of another file. */
+/* Prepares for data of another file. */
 static void stack_copy_begin_file(struct stack_copy *c)
 {
 	release_numbers(c, &c->texts);
@@ -455,7 +448,7 @@ static bool put_number(struct stack_copy *c, struct stack_numbers *n, uint32_t n
 	size_t old = n->cap;
 
 	if (!value)
-		return false; /* without memory */
+		return false; /* memory ran out */
 	if (number >= old) {
 		if (!mem_grow(c->table.mem, &items, &n->cap, (size_t)number + 1, sizeof(*n->items)))
 			return false;
@@ -466,7 +459,7 @@ static bool put_number(struct stack_copy *c, struct stack_numbers *n, uint32_t n
 	return true;
 }
 
-/* False without memory. Damaged numbers are left out. */
+/* Copies a text; false without memory. Damaged numbers are left out. */
 static bool stack_copy_text(struct stack_copy *c, uint32_t number, struct str text)
 {
 	return !number || number > NUMBER_MAX ||
@@ -494,7 +487,7 @@ static bool stack_copy_stack(struct stack_copy *c, const struct live_stack *row)
 	return put_number(c, &c->stacks, row->number, stack_names_stack(&c->table, parent, frame));
 }
 
-/* What a stack is called in the copy; 0: it is not known. */
+/* Returns a stack's number in the copy; 0: not known. */
 static uint32_t stack_copy_number(const struct stack_copy *c, uint32_t number)
 {
 	return get_number(&c->stacks, number);
@@ -503,17 +496,15 @@ static uint32_t stack_copy_number(const struct stack_copy *c, uint32_t number)
 struct cutting {
 	struct follow *f;
 	struct follow_range *range;
-	size_t first, last; /* segments: [first, last) */
+	size_t first, last; /* range of segments: [first, last) */
 	struct recording out;
 	struct stack_copy stacks;
-	const struct follow_stacks *numbers; /* whose numbers it knows */
-	struct buf bytes;		     /* a segment */
-	struct str blocks[LIVE_BLOCKS];	     /* its blocks */
+	const struct follow_stacks *numbers; /* stacks whose numbers are known in the copy */
+	struct buf bytes;		     /* bytes of a segment */
+	struct str blocks[LIVE_BLOCKS];	     /* blocks of the segment */
 };
 
-/* ---- who is in it ---- */
-
-/* Of an exact part only processes that did something. */
+/* Returns whether a process is wanted: in an exact cut only if it has records. */
 static bool is_wanted(const struct cutting *c, uint32_t number)
 {
 	const struct follow_process *p;
@@ -523,8 +514,6 @@ static bool is_wanted(const struct cutting *c, uint32_t number)
 	p = follow_process(c->f, number);
 	return p && p->last_ns >= c->range->from_ns;
 }
-
-/* ---- what was said before ---- */
 
 static bool is_before(const struct cutting *c, uint64_t segment)
 {
@@ -592,8 +581,6 @@ static bool restate_ring(struct cutting *c, const struct follow_ring *ring)
 	return true;
 }
 
-/* ---- stacks ---- */
-
 static bool take_sources(struct cutting *c, struct str block)
 {
 	struct live_text head;
@@ -615,7 +602,8 @@ static bool take_stacks(struct cutting *c, struct str frames, struct str stacks)
 	return good;
 }
 
-/* The numbers of the segment's samples; those written before the part begins are not in its blocks. */
+/* Finds the stack numbers of the segment's samples; those written before the cut are not in its
+ * blocks. */
 static bool begin_numbers(struct cutting *c, size_t segment)
 {
 	const struct follow_segment *s = &c->f->segments[segment];
@@ -649,8 +637,6 @@ static bool put_samples(struct cutting *c)
 	return true;
 }
 
-/* ---- records ---- */
-
 static bool add_run(struct cutting *c, const struct live_run *run, uint32_t first, uint32_t end,
 		    const char *records)
 {
@@ -665,7 +651,8 @@ static bool add_run(struct cutting *c, const struct live_run *run, uint32_t firs
 	return to != NULL;
 }
 
-/* Records that ended before the cut are dropped; records that name threads and queues are kept. */
+/* Returns whether a record is dropped because it ended before the cut; records that name threads
+ * and queues are kept. */
 static bool is_old(struct cutting *c, const char *record)
 {
 	struct ring_record r;
@@ -680,7 +667,7 @@ static bool is_old(struct cutting *c, const char *record)
 	return false;
 }
 
-/* Each piece of the run that is wanted becomes a run, and what is left keeps its numbers. */
+/* Writes each wanted piece of a run as a run of its own; the rest keeps its numbers. */
 static bool put_pieces(struct cutting *c, const struct live_run *run, const char *records)
 {
 	for (uint32_t i = 0, end; i < run->count; i = end + 1) {
@@ -704,7 +691,7 @@ static bool put_runs(struct cutting *c)
 			follow_dropped_before(c->f, run.process, run.ring, first);
 
 		if (run.count > records.len / sizeof(struct ring_record))
-			return true; /* damaged */
+			return true; /* the block is damaged */
 		run.dropped -= MIN(run.dropped, before.dropped);
 		run.dropped_marks -= MIN(run.dropped_marks, before.marks);
 		if (is_wanted(c, run.process) &&
@@ -715,8 +702,6 @@ static bool put_runs(struct cutting *c)
 	});
 	return true;
 }
-
-/* ---- the segments ---- */
 
 static void put_texts(struct cutting *c)
 {
@@ -774,21 +759,20 @@ static ow_status put_segment(struct cutting *c, size_t segment, struct ow_error 
 	if (!follow_read(c->f, &c->f->segments[segment], &c->bytes))
 		return error_no_memory(err);
 	(void)live_blocks_find(buf_str(&c->bytes), wanted,
-			       c->blocks); /* the part of it that is kept */
+			       c->blocks); /* the part of the block that is kept */
 	put_rest(c);
 	if (!put_runs(c) || (samples && (!begin_numbers(c, segment) || !put_samples(c))))
 		return error_no_memory(err);
 	return recording_flush(&c->out, err);
 }
 
-/* ---- all ---- */
-
 static bool has_since(const struct follow_segment *s, const struct follow_range *range, int64_t ns)
 {
 	return s->last_ns >= ns || (!range->no_samples && s->last_sample_ns >= ns);
 }
 
-/* From the last segment that has something before `to` back to the first that is wanted, or fits. */
+/* Chooses the segments: from the last one with data before `to` back to the first one that is
+ * wanted or fits. */
 static void choose_segments(struct cutting *c)
 {
 	const struct follow *f = c->f;
@@ -801,7 +785,7 @@ static void choose_segments(struct cutting *c)
 	c->last = f->segment_count;
 	while (c->last && f->segments[c->last - 1].first_ns > range->to_ns)
 		c->last--;
-	/* What several threads did is not written in the order in which it happened. */
+	/* records of several threads are not written in the order of their times */
 	while (c->first < c->last && !has_since(&f->segments[c->first], range, from))
 		c->first++;
 	for (size_t i = c->last; range->bytes_max && i-- > c->first;) {
@@ -820,7 +804,8 @@ static void count_chosen(struct cutting *c)
 	range->records = range->samples = 0;
 	for (size_t i = c->first; i < c->last && !range->exact; i++)
 		range->records += f->segments[i].records;
-	/* Slices are written when they end: what ended before the first segment is not there. */
+	/* slices are written when they end, so those that ended before the first segment are
+	 * missing */
 	if (c->first < c->last)
 		range->begin_ns = c->first ? f->segments[c->first - 1].last_ns : f->forgotten_ns;
 }
@@ -870,8 +855,6 @@ ow_status follow_cut_buf(struct follow *f, struct follow_range *range, struct bu
 	return follow_cut(f, range, &out, WRITER, err);
 }
 
-/* ---- cutting a ring on disk ---- */
-
 static ow_status read_ring(struct follow *f, struct ow_error *err)
 {
 	do
@@ -895,16 +878,14 @@ static ow_status nothing_there(const struct cut *cut, struct ow_error *err)
 			 cut->from_ns ? " in that time" : " yet");
 }
 
-/* ---- files ---- */
-
 static ow_status write_part_at(void *arg, uint64_t offset, const void *bytes, size_t len,
 			       struct ow_error *err)
 {
-	(void)err; /* atomic_finish reports it */
+	(void)err; /* atomic_finish reports the error */
 	return atomic_write_at(arg, offset, bytes, len) ? OW_OK : OW_E_IO;
 }
 
-/* What can only be written from front to back is made in memory first. */
+/* Builds the file in memory first, for outputs that can only be written from front to back. */
 static ow_status write_in_order(struct follow *f, struct follow_range *range,
 				struct atomic_file *file, struct ow_error *err)
 {
@@ -914,7 +895,8 @@ static ow_status write_in_order(struct follow *f, struct follow_range *range,
 	buf_init(&whole, f->mem);
 	status = follow_cut_buf(f, range, &whole, err);
 	if (status == OW_OK)
-		(void)!atomic_write(file, whole.ptr, whole.len); /* atomic_finish reports it */
+		(void)!atomic_write(file, whole.ptr,
+				    whole.len); /* atomic_finish reports the error */
 	buf_release(&whole);
 	return status;
 }

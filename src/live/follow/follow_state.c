@@ -7,13 +7,11 @@
 
 #include "base/vec.h"
 
-#define TEXTS_MAX ((size_t)4 << 20) /* of one process */
+#define TEXTS_MAX ((size_t)4 << 20) /* largest size of the texts of one process */
 #define STACKS_MAX ((size_t)64 << 20)
 #define PROCESSES_MAX 65536u
 #define RINGS_MAX 65536u
 #define SEGMENTS_MAX 65536u
-
-/* ---- what segments say ---- */
 
 static uint64_t this_segment(const struct follow *f)
 {
@@ -34,7 +32,7 @@ static bool take_process(struct follow *f, const struct live_process *row)
 
 	if (known)
 		known->ended =
-			false; /* the process had lost its connection and is connected again */
+			false; /* the process had lost its connection and has connected again */
 	if (!row->number || known || f->process_count >= PROCESSES_MAX)
 		return true;
 	if (!vec_reserve(f->mem, f->processes, f->process_cap, f->process_count + 1))
@@ -47,7 +45,8 @@ static bool take_process(struct follow *f, const struct live_process *row)
 	return true;
 }
 
-/* Notes are identified by their text, all others by their numbers; the last one holds. */
+/* Hashes a text: notes by their text, all others by their numbers; the last text of a kind
+ * counts. */
 static uint64_t text_hash(const struct live_text *head, struct str text)
 {
 	return map_hash_u64((uint64_t)head->kind << 32 | head->number,
@@ -61,7 +60,7 @@ static struct str text_at(const struct follow_process *p, uint32_t value, struct
 	return live_text_next(&rest, head, &text) ? text : (struct str){ "", 0 };
 }
 
-/* Each file of a ring repeats them all. */
+/* Returns whether the text is already known, because each file of a ring repeats all texts. */
 static bool is_told(const struct follow_process *p, const struct live_text *head, struct str text)
 {
 	uint32_t last = 0;
@@ -97,8 +96,6 @@ static bool take_text(struct follow *f, const struct live_text *head, struct str
 	return !to->failed;
 }
 
-/* ---- stacks ---- */
-
 static bool is_source(const struct live_text *head)
 {
 	return !head->process && head->kind == LIVE_SOURCE;
@@ -113,7 +110,7 @@ static uint32_t first_number(struct str block)
 	return number;
 }
 
-/* Those of the segment that is taken; NULL without memory. */
+/* Returns the stacks of the current segment; NULL without memory. */
 static struct follow_stacks *stacks_now(struct follow *f, uint32_t file,
 					const struct str blocks[LIVE_BLOCKS])
 {
@@ -133,7 +130,7 @@ static struct follow_stacks *stacks_now(struct follow *f, uint32_t file,
 	return last;
 }
 
-/* Where they are too many, samples of what was not kept are left out. */
+/* Keeps rows. If there are too many, samples that refer to dropped rows are left out. */
 static bool keep_rows(struct follow *f, struct buf *to, const char *bytes, size_t len)
 {
 	if (f->stacks_bytes + len > STACKS_MAX)
@@ -203,8 +200,6 @@ static void take_sample(struct follow *f, struct follow_segment *s, const struct
 		p->last_ns = MAX(p->last_ns, row->ts_ns);
 }
 
-/* ---- records ---- */
-
 static bool take_texts(struct follow *f, struct str block)
 {
 	struct live_text head;
@@ -229,7 +224,7 @@ struct str follow_text(const struct follow_process *p, enum live_text_kind kind)
 	return found;
 }
 
-/* Made when it is not there; NULL without memory. */
+/* Finds or adds a ring; NULL without memory. */
 static struct follow_ring *ring_of(struct follow *f, uint32_t process, uint32_t ring, bool *good)
 {
 	for (size_t i = 0; i < f->ring_count; i++)
@@ -287,7 +282,7 @@ bool follow_slice_end(const struct ring_record *r, int64_t *end_ns)
 	return true;
 }
 
-/* False without memory. */
+/* Stores the number of dropped records; false without memory. */
 static bool take_drops(struct follow *f, struct follow_ring *ring, const struct live_run *run)
 {
 	size_t count = ring->drop_count;
@@ -364,7 +359,7 @@ static bool take_runs(struct follow *f, struct follow_segment *s, struct str run
 	return true;
 }
 
-/* What a file that begins in the middle says of rings and queues: as records with the lowest number. */
+/* Takes the state of rings and queues at the start of a file, as records with the lowest number. */
 static bool take_place(struct follow *f, const struct live_place *place)
 {
 	struct follow_mark mark = { .segment = this_segment(f) };
@@ -455,8 +450,6 @@ bool follow_take(struct follow *f, struct follow_segment *segment,
 	return true;
 }
 
-/* ---- forgetting ---- */
-
 static void release_process(struct follow_process *p)
 {
 	buf_release(&p->texts);
@@ -497,7 +490,7 @@ static void trim_drops(const struct follow *f, struct follow_ring *ring)
 		memmove(ring->drops, ring->drops + drop, ring->drop_count * sizeof(*ring->drops));
 }
 
-/* Frees what the remaining segments do not need. */
+/* Frees data that the remaining segments do not need. */
 static void trim_rest(struct follow *f)
 {
 	size_t drop;

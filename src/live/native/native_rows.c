@@ -16,9 +16,8 @@
 #define LOOK_NS (1000000000 / 4)
 #define MAX_FDS 256
 #define MAX_PYTHON 512
-#define MAX_AGE_NS 1000000 /* of a sample, for its thread to be where it was */
-
-/* ---- merging native and Python stacks ---- */
+/* a thread is assumed to be where it was if its sample is younger than this */
+#define MAX_AGE_NS 1000000
 
 static size_t count_true(const bool *flags, size_t n)
 {
@@ -41,24 +40,24 @@ size_t mixed_stack_join(const struct mixed_input *in, struct mixed_frame *out)
 			out[used++] = (struct mixed_frame){ false, (uint32_t)i };
 			continue;
 		}
-		/* all that this call of the loop runs */
+		/* all Python frames that this call of the interpreter loop runs */
 		while (python < in->python_count) {
 			out[used++] = (struct mixed_frame){ true, (uint32_t)python };
 			if (in->was_called[python++])
 				break;
 		}
 	}
-	while (python < in->python_count) /* beyond what is known of the native stack */
+	while (python < in->python_count) /* Python frames beyond the known native stack */
 		out[used++] = (struct mixed_frame){ true, (uint32_t)python++ };
 	return used;
 }
 
-/* An address that was named. */
+/* An address whose name was looked up. */
 struct named_pc {
 	uint64_t pc;
 	frame_id frame;
-	bool is_loop;  /* of the Python interpreter */
-	bool is_begin; /* of a thread, or of the program */
+	bool is_loop;  /* the address is in the loop of the Python interpreter */
+	bool is_begin; /* the address is in the start function of a thread or of the program */
 };
 
 struct native_process {
@@ -68,12 +67,10 @@ struct native_process {
 	struct native_events events;
 	struct native_unwind *unwind;
 	struct map map;
-	struct named_pc *pcs; /* 0 is not used */
+	struct named_pc *pcs; /* looked-up addresses; item 0 is not used */
 	size_t count, cap;
 	bool no_memory;
 };
-
-/* ---- processes ---- */
 
 void native_rows_init(struct native_rows *rows, struct builder *b, const struct sampler *sampler,
 		      uint32_t hz, int64_t to_wall_ns)
@@ -143,8 +140,6 @@ ow_status native_rows_add(struct native_rows *rows, pid_t pid, struct ow_error *
 	return OW_OK;
 }
 
-/* ---- samples ---- */
-
 static bool is_one_of(struct str name, const char *const *names)
 {
 	for (; *names; names++)
@@ -200,7 +195,7 @@ static struct named_pc frame_at(struct native_process *p, uint64_t pc)
 	return named;
 }
 
-/* Named as sampler.c does: the same thread has the same track. */
+/* Returns the track of a thread, named as in sampler.c, so that the same thread has one track. */
 static track_id track_of(struct native_process *p, pid_t tid)
 {
 	struct builder *b = p->rows->b;
@@ -216,7 +211,8 @@ static track_id track_of(struct native_process *p, pid_t tid)
 						     .source = b->source });
 }
 
-/* The interpreter keeps the frame that it runs at hand: in a register, or on its stack. */
+/* Returns whether a native frame runs a Python frame: the interpreter keeps its address in a
+ * register or on its stack. */
 static bool has_frame(const struct native_sample *s, uint64_t at)
 {
 	for (uint32_t i = 0; i < s->register_count; i++)
@@ -228,7 +224,7 @@ static bool has_frame(const struct native_sample *s, uint64_t at)
 	return false;
 }
 
-/* A sample, its native calls, and the Python stack that was read right after it; NULL: none. */
+/* A sample with its native calls, and the Python stack that was read right after it; NULL: none. */
 struct both {
 	const struct native_sample *sample;
 	struct named_pc native[NATIVE_DEPTH];
@@ -236,7 +232,7 @@ struct both {
 	const struct py_thread *python;
 };
 
-/* Joins them; how many frames there are, 0 when they do not belong together. */
+/* Joins both stacks; returns the number of frames, 0 if they do not belong together. */
 static size_t join_stacks(const struct both *both,
 			  struct mixed_frame out[NATIVE_DEPTH + MAX_PYTHON])
 {
@@ -286,7 +282,7 @@ static stack_id make_stack(struct native_rows *rows, const struct both *both)
 	return stack;
 }
 
-/* Before anything else is done: the thread runs on. */
+/* Reads the Python stack first, because the thread continues to run. */
 static const struct py_thread *look_at_python(const struct native_process *p,
 					      const struct native_sample *sample)
 {
@@ -322,7 +318,7 @@ static void add_sample_row(void *arg, const struct native_sample *sample)
 	p->rows->samples++;
 }
 
-/* False when there is none: it is time, or a signal has come. */
+/* Waits for a sample; false if the time is over or a signal has arrived. */
 static bool poll_until(struct native_rows *rows, const struct timespec *wait, bool *ended)
 {
 	struct pollfd fds[MAX_FDS];
@@ -350,7 +346,7 @@ bool native_rows_wait(struct native_rows *rows, int64_t until_ns)
 {
 	bool ended = true;
 
-	while (ended) { /* threads: each is reported once */
+	while (ended) { /* each ended thread is reported once */
 		int64_t ns = until_ns - steady_ns();
 		struct timespec wait = { ns / 1000000000, ns % 1000000000 };
 
@@ -362,8 +358,6 @@ bool native_rows_wait(struct native_rows *rows, int64_t until_ns)
 	return false;
 }
 
-/* ---- processes that come and go ---- */
-
 static bool is_sampled(const struct native_rows *rows, pid_t pid)
 {
 	for (size_t i = 0; i < rows->count; i++)
@@ -372,7 +366,8 @@ static bool is_sampled(const struct native_rows *rows, pid_t pid)
 	return pid_list_has(&rows->refused, pid);
 }
 
-/* False without memory. What may not be sampled is not asked for again. */
+/* Adds new processes; false without memory. A process that may not be sampled is not tried
+ * again. */
 static bool add_new_processes(struct native_rows *rows)
 {
 	struct pid_list pids = { .mem = rows->b->m->mem };
@@ -392,7 +387,7 @@ static bool add_new_processes(struct native_rows *rows)
 	return good;
 }
 
-/* Its addresses mean something else now. */
+/* Starts over with a new program of the process, because its addresses have another meaning now. */
 static bool begin_program(struct native_rows *rows, struct native_process *p)
 {
 	struct ow_error why;
@@ -414,7 +409,7 @@ static bool check_process(struct native_rows *rows, size_t index)
 		return false;
 	if (other_program && !begin_program(rows, p))
 		return false;
-	if (!p->events.count) { /* it has ended */
+	if (!p->events.count) { /* the process has ended */
 		free_process(rows, p);
 		rows->items[index] = rows->items[--rows->count];
 	}

@@ -14,49 +14,53 @@
 
 struct mixed_frame {
 	bool is_python;
-	uint32_t index; /* in the stack that it is of */
+	uint32_t index; /* index in the stack that the frame came from */
 };
 
 struct mixed_input {
-	const bool *is_loop; /* of native frames, innermost first: the interpreter's loop */
+	/* for each native frame, innermost first: it is the interpreter's loop */
+	const bool *is_loop;
 	size_t native_count;
-	bool native_is_whole;	/* down to where the thread began */
-	const bool *was_called; /* of Python frames, innermost first: by C */
+	bool native_is_whole;	/* the native stack reaches back to the start of the thread */
+	const bool *was_called; /* for each Python frame, innermost first: it was called by C */
 	size_t python_count;
 };
 
-/* Innermost first; `out` has room for both. How many; 0: the two do not belong together. */
+/* Joins two stacks, innermost first; `out` has room for both. Returns the number of frames; 0:
+ * they do not belong together. */
 size_t mixed_stack_join(const struct mixed_input *in, struct mixed_frame *out);
 
 struct native_process;
 
 struct native_rows {
 	struct builder *b;
-	const struct sampler *sampler; /* who knows the Python stacks */
+	const struct sampler *sampler; /* sampler that has the Python stacks */
 	struct native_process **items;
 	size_t count, cap;
 	metric_id metric;
 	uint32_t hz;
 	int64_t to_wall_ns, looked_ns;
 	struct pid_list refused; /* processes that may not be sampled */
-	uint32_t processes;	 /* ever sampled */
+	uint32_t processes;	 /* number of processes that were ever sampled */
 	uint64_t samples, lost;
-	uint64_t refused_threads; /* of processes that have ended */
-	uint64_t joined;	  /* of samples: with the Python functions in their place */
-	uint64_t unjoined;	  /* the Python stack was of another moment */
+	/* number of threads of ended processes that could not be sampled */
+	uint64_t refused_threads;
+	uint64_t joined;   /* number of samples with their Python functions */
+	uint64_t unjoined; /* number of samples whose Python stack was from another moment */
 	struct buf name;
 };
 
 void native_rows_init(struct native_rows *rows, struct builder *b, const struct sampler *sampler,
 		      uint32_t hz, int64_t to_wall_ns);
 void native_rows_release(struct native_rows *rows);
-/* Fails as native_events_open and native_unwind_new do. */
+/* Starts sampling a process; fails as native_events_open and native_unwind_new do. */
 ow_status native_rows_add(struct native_rows *rows, pid_t pid, struct ow_error *err);
-/* Waits until that time of the steady clock, a sample, or a signal. False when it is time, or a signal has come. */
+/* Waits for a sample until that time of the steady clock. False if the time is over or a signal has
+ * arrived. */
 bool native_rows_wait(struct native_rows *rows, int64_t until_ns);
-/* Threads that could not be sampled. */
+/* Returns the number of threads that could not be sampled. */
 uint64_t native_rows_refused(const struct native_rows *rows);
-/* Empties the rings. False without memory; rows are the builder's to fail. */
+/* Empties the rings. False without memory; failures of rows are reported by the builder. */
 bool native_rows_read(struct native_rows *rows);
 
 #endif

@@ -19,13 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RING_PAGES 32 /* a power of two */
+#define RING_PAGES 32 /* number of ring pages, a power of two */
 #define RING_PAGES_LEAST 8
 #define STACK_BYTES 8192
 #define RECORD_MAX ((size_t)65536)
 
 #if defined(__x86_64__)
-/* By the bit of perf's mask: the DWARF number. */
+/* DWARF number of each bit in perf's register mask. */
 static const int8_t dwarf_number[] = { 0,  3,  2,  1,  4, 5, 6,	 7,  16, -1, -1, -1,
 				       -1, -1, -1, -1, 8, 9, 10, 11, 12, 13, 14, 15 };
 #define REGISTER_MASK ((uint64_t)0xff01ff)
@@ -47,8 +47,6 @@ static const int8_t dwarf_number[] = { -1 };
 #define REGISTER_SP 0
 #define REGISTER_PC 0
 #endif
-
-/* ---- events of the kernel ---- */
 
 static size_t page_size(void)
 {
@@ -118,7 +116,8 @@ static void close_thread(struct native_thread *t)
 		close(t->fd);
 }
 
-/* The kernel limits this memory per user, so jobs with many threads get small rings. Returns 0 or an errno. */
+/* Maps a ring. The kernel limits this memory per user, so jobs with many threads get small rings. Returns
+ * 0 or an errno. */
 static int map_ring(struct native_thread *t)
 {
 	for (size_t pages = RING_PAGES; pages >= RING_PAGES_LEAST; pages /= 2) {
@@ -134,7 +133,7 @@ static int map_ring(struct native_thread *t)
 	return errno == EPERM ? EACCES : errno;
 }
 
-/* 0, or the errno. */
+/* Opens the events of a thread; returns 0 or the errno. */
 static int open_thread(struct native_events *e, pid_t tid)
 {
 	struct native_thread t = { .tid = tid, .seen = true };
@@ -163,7 +162,7 @@ static bool has_thread(struct native_events *e, pid_t tid)
 	return false;
 }
 
-/* The last samples of one that has ended are read before it is looked for again. */
+/* Closes threads that have ended, after their last samples were read. */
 static void forget_ended(struct native_events *e)
 {
 	size_t kept = 0;
@@ -181,7 +180,7 @@ static void forget_ended(struct native_events *e)
 	e->count = kept;
 }
 
-/* *code is the errno of the first refusal. */
+/* Opens new threads; *code becomes the errno of the first refusal. */
 static bool open_new_threads(struct native_events *e, int *code)
 {
 	struct pid_list tids = { .mem = e->mem };
@@ -216,7 +215,7 @@ bool native_events_refresh(struct native_events *e)
 {
 	int code;
 
-	/* The thread that executed it has the number of the first one now. */
+	/* after exec, the executing thread has the number of the first one */
 	if (e->other_program)
 		close_threads(e);
 	e->other_program = false;
@@ -266,8 +265,6 @@ void native_events_close(struct native_events *e)
 	*e = (struct native_events){ .mem = e->mem };
 }
 
-/* ---- records ---- */
-
 struct cursor {
 	const unsigned char *at;
 	size_t left;
@@ -303,7 +300,7 @@ static const void *take_bytes(struct cursor *c, uint64_t bytes)
 
 static void take_registers(struct cursor *c, struct native_sample *s)
 {
-	if (!REGISTER_MASK || !take_word(c)) /* which kind; 0: none */
+	if (!REGISTER_MASK || !take_word(c)) /* register ABI; 0: no registers */
 		return;
 	for (size_t i = 0; i < ARRAY_COUNT(dwarf_number); i++)
 		if (REGISTER_MASK >> i & 1)
@@ -391,7 +388,7 @@ void native_events_read(struct native_events *e, native_take_fn take, void *arg)
 
 #include <elfutils/libdwfl.h>
 
-#define REPORT_NS 1000000000 /* how often new libraries are looked for */
+#define REPORT_NS 1000000000 /* time between two searches for new libraries */
 
 struct native_unwind {
 	struct mem *mem;
@@ -400,14 +397,15 @@ struct native_unwind {
 	bool attached;
 	int64_t reported_ns;
 	struct remote remote;
-	struct buf map; /* /tmp/perf-PID.map */
-	/* while one sample is walked */
+	struct buf map; /* text of /tmp/perf-PID.map */
+	/* State while one sample is unwound. */
 	const struct native_sample *sample;
 	uint64_t *pcs;
 	size_t count;
 };
 
-/* Symbols and tables of the files themselves are enough; none are searched for elsewhere. */
+/* Disables the search for separate debug files: symbols and tables of the files themselves are
+ * enough. */
 static int find_no_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 			     const char *file, const char *link, GElf_Word crc, char **found)
 {
@@ -416,10 +414,11 @@ static int find_no_debuginfo(Dwfl_Module *module, void **data, const char *name,
 	return -1;
 }
 
-/* The process whose modules libdw is opening. libdw's callback has no argument for it. */
+/* Process whose modules libdw is opening, because libdw's callback has no argument for it. */
 static _Thread_local pid_t module_pid;
 
-/* The file as the process sees it, also in a container; a file that would make us wait is left out. */
+/* Opens the file as the process sees it, also in a container; a file whose read could block is
+ * left out. */
 static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 		    char **file_name, Elf **elf)
 {
@@ -442,8 +441,6 @@ static const Dwfl_Callbacks callbacks = {
 	.find_debuginfo = find_no_debuginfo,
 };
 
-/* ---- what libdw asks for ---- */
-
 static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg)
 {
 	struct native_unwind *u = arg;
@@ -462,7 +459,7 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_arg)
 	return true;
 }
 
-/* The stack as it was; the rest does not change. */
+/* Reads memory: the stack from the sample; other memory from the process, as it does not change. */
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr at, Dwarf_Word *word, void *arg)
 {
 	struct native_unwind *u = arg;
@@ -474,7 +471,7 @@ static bool read_memory(Dwfl *dwfl, Dwarf_Addr at, Dwarf_Word *word, void *arg)
 		return true;
 	}
 	if (at >= s->sp && at - s->sp < ((uint64_t)8 << 20))
-		return false; /* stack beyond what was kept: it has changed since */
+		return false; /* stack beyond the sampled part has changed since */
 	return remote_read(&u->remote, at, word, 8);
 }
 
@@ -490,7 +487,7 @@ static bool set_registers(Dwfl_Thread *thread, void *arg)
 	dwfl_thread_state_register_pc(thread, s->pc);
 	for (unsigned i = 0; i < count; i++)
 		words[i] = s->registers[i];
-	/* The last one is the pc, which not all machines count among them. */
+	/* the last register is the pc, which not all machines count among them */
 	return dwfl_thread_state_registers(thread, 0, count, words) ||
 	       dwfl_thread_state_registers(thread, 0, count - 1, words);
 }
@@ -513,8 +510,6 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 	u->pcs[u->count++] = is_activation ? pc : pc - 1;
 	return DWARF_CB_OK;
 }
-
-/* ---- ours ---- */
 
 static void report_modules(struct native_unwind *u)
 {
@@ -559,7 +554,8 @@ void native_unwind_free(struct native_unwind *u)
 	mem_free(u->mem, u, sizeof(*u));
 }
 
-/* The kernel's chain; marks are addresses at the very end. */
+/* Copies the kernel's frame-pointer chain; context markers are addresses at the very end of the
+ * address space. */
 static size_t by_frame_pointers(const struct native_sample *s, uint64_t pcs[NATIVE_DEPTH])
 {
 	size_t count = 0;
@@ -593,7 +589,7 @@ size_t native_unwind_walk(struct native_unwind *u, const struct native_sample *s
 	return count;
 }
 
-/* "7f00 20 name": where it begins, how long it is. */
+/* Finds a name in lines "7f00 20 name", which have a start and a length. */
 static struct str name_in_map(struct native_unwind *u, uint64_t pc)
 {
 	struct str rest = buf_str(&u->map), line;

@@ -20,7 +20,7 @@
 #define JOB_METRIC(id, ...)
 #define GPU_METRIC(id, ...)
 
-/* What we need of nvml.h; all functions return 0 for success. */
+/* The used part of nvml.h; all functions return 0 for success. */
 struct nvml_utilization {
 	unsigned gpu, memory;
 };
@@ -28,12 +28,10 @@ struct nvml_memory {
 	unsigned long long total, free, used;
 };
 
-/* A function of the library as a pointer of its type. */
+/* Finds a function of the library as a pointer of its type. */
 #define FIND(nvml, name, ...)                                                                      \
 	int (*name)(__VA_ARGS__);                                                                  \
 	*(void **)&name = dlsym((nvml)->library, #name)
-
-/* ---- NVIDIA devices ---- */
 
 static bool find_devices(struct nvml *nvml)
 {
@@ -137,7 +135,7 @@ const struct meter_info gpu_metric_info[GPU_METRICS] = {
 #include "live/proc/metrics.def"
 };
 
-/* Ticks are those of user space, a hundred a second. */
+/* Converts clock ticks of user space, 100 per second. */
 static uint64_t ticks_to_ns(uint64_t ticks)
 {
 	static const uint64_t second = 1000000000;
@@ -146,9 +144,7 @@ static uint64_t ticks_to_ns(uint64_t ticks)
 	return ticks * (second / (uint64_t)(hz > 0 ? hz : 100));
 }
 
-/* ---- the host ---- */
-
-/* The number behind a word that begins a line: "MemTotal:  123 kB". */
+/* Returns the number behind a word at the beginning of a line: "MemTotal: 123 kB". */
 static bool number_after(const char *text, const char *word, uint64_t *value)
 {
 	size_t len = strlen(word);
@@ -191,7 +187,7 @@ static void read_memory(struct host_meter *meter)
 		number_after(text, "pgmajfault ", &meter->values[HOST_MAJOR_FAULTS]);
 }
 
-/* Whole disks: what is made of them, or is none, would count twice. */
+/* Returns whether a name is a whole disk: partitions and virtual devices would count twice. */
 static bool is_disk(const char *name)
 {
 	static const char *const others[] = { "loop", "ram", "dm-", "md", "zram", "sr", "fd" };
@@ -262,9 +258,8 @@ void host_meter_read(struct host_meter *meter)
 	read_networks(meter);
 }
 
-/* ---- a job ---- */
-
-#define INHERITED_CALLS 10 /* in which a process is waited for, or will not be */
+/* number of calls after which a process that no parent waits for is given up */
+#define INHERITED_CALLS 10
 
 struct metered_process {
 	pid_t pid;
@@ -290,7 +285,7 @@ static void read_io(pid_t pid, uint64_t values[JOB_METRICS])
 
 	snprintf(path, sizeof(path), "/proc/%d/io", (int)pid);
 	if (!proc_read_text(path, text, sizeof(text)))
-		return; /* of another user */
+		return; /* the process belongs to another user */
 	number_after(text, "rchar:", &values[JOB_READ]);
 	number_after(text, "wchar:", &values[JOB_WRITTEN]);
 	number_after(text, "read_bytes:", &values[JOB_DISK_READ]);
@@ -342,7 +337,8 @@ static bool is_inherited(size_t metric)
 	       metric == JOB_DISK_WRITTEN;
 }
 
-/* Adds what a process did since the last call. Of a new process everything counts, unless all processes are new. */
+/* Adds the activity of a process since the last call. For a new process everything counts, unless all
+ * processes are new. */
 static bool add_process(struct job_meter *meter, pid_t pid, uint64_t done[JOB_METRICS])
 {
 	struct metered_process *item;
@@ -365,7 +361,8 @@ static bool add_process(struct job_meter *meter, pid_t pid, uint64_t done[JOB_ME
 		else if (values[i] > item->last[i])
 			done[i] += values[i] - item->last[i];
 		item->last[i] =
-			MAX(item->last[i], values[i]); /* one that has ended may show nothing */
+			MAX(item->last[i],
+			    values[i]); /* a process that has ended may show smaller values */
 	}
 	item->seen = true;
 	return true;
@@ -414,8 +411,6 @@ bool job_meter_read(struct job_meter *meter, const pid_t *pids, size_t count)
 	return good;
 }
 
-/* ---- as OpenMetrics text ---- */
-
 static void put_label(struct buf *to, const char *name, const char *value, bool *any)
 {
 	buf_printf(to, "%s%s=\"", *any ? "," : "{", name);
@@ -438,7 +433,7 @@ static void put_family(struct buf *to, const struct meter_info *info)
 	buf_printf(to, "# HELP %s %s.\n", info->family, info->help);
 }
 
-/* `name` is the label, or NULL. */
+/* Writes a value; `name` is the label, or NULL. */
 static void put_value(struct buf *to, const struct meter_info *info, const char *name,
 		      const char *whose, uint64_t value)
 {
@@ -457,7 +452,7 @@ static void put_value(struct buf *to, const struct meter_info *info, const char 
 		buf_printf(to, "%s %.9g\n", any ? "}" : "", (double)value * info->scale);
 }
 
-/* Rows [*i, end) of a table are one family. */
+/* Returns the end of a family of metrics: rows [*i, end) of a table. */
 static size_t family_end(const struct meter_info *infos, size_t count, size_t i)
 {
 	size_t end = i + 1;
@@ -506,7 +501,7 @@ static void put_devices(struct buf *to, const struct nvml *nvml)
 	}
 }
 
-/* What only a recording knows. */
+/* Metrics that come from a recording. */
 static const struct meter_info count_info[] = {
 	{ .kind = METRIC_SUM,
 	  .scale = 1,
@@ -571,10 +566,9 @@ void metrics_text(struct buf *to, const struct host_meter *host, const struct jo
 	buf_puts(to, "# EOF\n");
 }
 
-/* ---- as counters of the model ---- */
-
 /*
- * A sum is shown as its increase per second, processor time as the number of busy processors.
+ * Prepares rows. A sum is shown as its increase per second, processor time as the number of busy
+ * processors.
  */
 
 void metric_rows_init(struct metric_rows *rows, struct builder *b, const char *name, pid_t pid)

@@ -40,7 +40,8 @@ struct nvml {
 	uint32_t count;
 };
 
-/* False when there is no library or no device; `name` is NULL for the usual one. */
+/* Loads the NVIDIA library; false if there is no library or no device. `name` is NULL for the
+ * default. */
 bool nvml_open(struct nvml *nvml, const char *name);
 void nvml_read(struct nvml *nvml);
 void nvml_close(struct nvml *nvml);
@@ -88,27 +89,30 @@ struct job_meter {
 	size_t count, cap;
 	bool begun;
 	uint64_t values[JOB_METRICS];
-	/* I/O of ended processes: the system adds it to the process that waits for them. */
+	/* I/O of ended processes, which the kernel adds to the process that waits for them. */
 	uint64_t inherited[JOB_METRICS];
-	unsigned inherited_age; /* calls since then: not everybody is waited for */
+	/* number of calls since then, because no process may ever wait for them */
+	unsigned inherited_age;
 };
 void job_meter_init(struct job_meter *meter, struct mem *mem);
 void job_meter_release(struct job_meter *meter);
-/* The processes that the job has now. What they did before the first call is not counted. False without memory. */
+/* Reads the current processes of the job. Activity before the first call does not count. False without
+ * memory. */
 bool job_meter_read(struct job_meter *meter, const pid_t *pids, size_t count);
 
-/* ---- as text for Prometheus and its kin ---- */
+/* Metrics as text for Prometheus and compatible readers. */
 
 struct job_text {
-	const char *name; /* the label `job` */
+	const char *name; /* value of the label `job` */
 	const uint64_t *values;
-	const struct job_counts *counts; /* of its recording, or NULL */
+	const struct job_counts *counts; /* counts of the job's recording, or NULL */
 };
 struct job_counts {
 	uint64_t records, dropped, steps, disk_bytes;
-	int64_t step_ns; /* 0: not known */
+	int64_t step_ns; /* duration of the median step; 0: unknown */
 };
-/* OpenMetrics 1.0, with its last line; host and nvml may be NULL. The caller looks at to->failed. */
+/* Writes OpenMetrics 1.0, with its last line; host and nvml may be NULL. The caller checks
+ * to->failed. */
 void metrics_text(struct buf *to, const struct host_meter *host, const struct job_text *jobs,
 		  size_t job_count, const struct nvml *nvml);
 #define METRICS_CONTENT_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -121,13 +125,14 @@ struct metric_rows {
 	struct nvml nvml;
 	bool has_nvml;
 	track_id host_track, job_track;
-	int64_t last_ns; /* of the reading before; INT64_MIN when there is none */
+	int64_t last_ns; /* time of the previous reading; INT64_MIN if there is none */
 };
 
-/* `name` is the process that counters of the job are shown with. */
+/* Prepares rows; `name` is the process under which counters of the job are shown. */
 void metric_rows_init(struct metric_rows *rows, struct builder *b, const char *name, pid_t pid);
 void metric_rows_release(struct metric_rows *rows);
-/* Reads everything, for the processes that the job has now. False without memory; rows are the builder's to fail. */
+/* Reads all metrics of the job's current processes. False without memory; failures of rows are reported by
+ * the builder. */
 bool metric_rows_read(struct metric_rows *rows, const pid_t *pids, size_t count, int64_t now_ns);
 
 #endif

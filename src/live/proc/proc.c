@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define MAX_FILE ((size_t)64 << 20)
-#define DESCRIPTORS_LOOKED_AT 256 /* a second */
+#define DESCRIPTORS_LOOKED_AT 256 /* number of descriptors that are examined per second */
 
 static ssize_t read_some(int fd, char *to, size_t len)
 {
@@ -70,11 +70,9 @@ size_t proc_read_text(const char *path, char *to, size_t size)
 	return got < 0 ? 0 : len;
 }
 
-/* ---- stat ---- */
+#define TASK_EXITS 4 /* the kernel's flag PF_EXITING */
 
-#define TASK_EXITS 4 /* the kernel's PF_EXITING */
-
-/* The name may hold anything, blanks and brackets too: the last bracket ends it. */
+/* Parses a stat line. The name may contain blanks and brackets, so the last bracket ends it. */
 static bool parse_stat(char *text, struct proc_stat *stat)
 {
 	char *open = strchr(text, '('), *close = strrchr(text, ')'), *at;
@@ -154,8 +152,6 @@ ow_status proc_check_first(pid_t pid, struct ow_error *err)
 			 (int)pid, process);
 }
 
-/* ---- lists of processes ---- */
-
 void pid_list_release(struct pid_list *list)
 {
 	mem_free(list->mem, list->items, list->cap * sizeof(*list->items));
@@ -234,8 +230,6 @@ bool proc_descendants(pid_t pid, struct pid_list *list)
 	return good;
 }
 
-/* ---- maps ---- */
-
 static bool parse_map(struct str line, struct proc_map *map)
 {
 	char head[128], *at = head;
@@ -248,11 +242,12 @@ static bool parse_map(struct str line, struct proc_map *map)
 		return false;
 	map->end = strtoull(at, &at, 16);
 	map->executable = strlen(at) > 3 && at[3] == 'x';
-	at = *at ? strchr(at + 1, ' ') : NULL; /* behind the permissions */
+	at = *at ? strchr(at + 1, ' ') : NULL; /* moves behind the permissions */
 	if (!at)
 		return false;
 	map->offset = strtoull(at, &at, 16);
-	for (int field = 0; field < 5; field++) { /* range, permissions, offset, device, inode */
+	/* skips range, permissions, offset, device and inode */
+	for (int field = 0; field < 5; field++) {
 		while (path < line.len && line.ptr[path] != ' ')
 			path++;
 		while (path < line.len && line.ptr[path] == ' ')
@@ -282,8 +277,6 @@ bool proc_next_file_map(struct str *rest, struct proc_map *map)
 			return true;
 	return false;
 }
-
-/* ---- other files of a process ---- */
 
 static ssize_t read_path(const char *path, char *to, size_t size)
 {
@@ -374,8 +367,6 @@ bool proc_thread_name(pid_t pid, pid_t tid, char name[16])
 }
 
 _Static_assert(ESRCH == 3, "remote_is_gone");
-
-/* ---- memory of another process ---- */
 
 bool remote_read(struct remote *r, uint64_t at, void *to, size_t len)
 {

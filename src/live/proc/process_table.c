@@ -12,7 +12,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#define LEAST_NS 20000000 /* between two readings, for a rate */
+#define LEAST_NS 20000000 /* least time between two readings for a rate */
 #define TICK_NS 10000000u
 
 void process_table_init(struct process_table *t, struct mem *mem)
@@ -49,8 +49,6 @@ const struct process_row *process_table_find(const struct process_table *t, pid_
 {
 	return find_in(t->rows, t->count, pid);
 }
-
-/* ---- which processes ---- */
 
 static int by_pid(const void *a, const void *b)
 {
@@ -96,8 +94,6 @@ static bool list_pids(struct process_table *t, const pid_t *pids, size_t count)
 	return true;
 }
 
-/* ---- one process ---- */
-
 static void read_sched(pid_t pid, struct process_sums *sums)
 {
 	const struct dirent *entry;
@@ -132,7 +128,7 @@ static bool number_of(const char *text, const char *key, uint64_t *value)
 	return at != NULL;
 }
 
-/* A process gets what its children have read and written when they end; a thread does not. */
+/* Reads I/O. A process inherits the I/O of its ended children; a thread does not. */
 static void read_io(pid_t pid, uint32_t threads, struct process_sums *sums)
 {
 	char what[48] = "io", text[512];
@@ -157,7 +153,7 @@ static int64_t read_memory(pid_t pid)
 	return (int64_t)(strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
-/* What people typed; blanks between the words. */
+/* Reads the command line, with blanks between the words. */
 static void read_arguments(struct process_row *row)
 {
 	ssize_t len = proc_read(row->pid, "cmdline", row->arguments, sizeof(row->arguments));
@@ -181,7 +177,7 @@ static void read_user(struct process_row *row)
 		snprintf(row->user, sizeof(row->user), "%u", (unsigned)row->uid);
 }
 
-/* Looked up once for each user: the data base of users may be far away. */
+/* Finds the name of a user, once per user, because the user database may be remote. */
 static void find_user(const struct process_table *t, struct process_row *row)
 {
 	for (size_t i = 0; i < t->before_count; i++)
@@ -206,7 +202,8 @@ static void compute_rates(struct process_row *row, const struct process_sums *be
 {
 	const struct process_sums *now = &row->sums;
 
-	/* Threads that have ended took their time with them; the ticks of the process are coarse, but have it. */
+	/* time of ended threads is missing in the sum of threads; the coarse ticks of the process include
+	 * it */
 	double ticks = rate(now->ticks_ns, before->ticks_ns + 2 * TICK_NS, ns);
 
 	row->cpu = now->has_run && before->has_run ? rate(now->run_ns, before->run_ns, ns) : -1;
@@ -230,7 +227,7 @@ static uint64_t ticks_to_ns(uint64_t ticks)
 	return ticks * (1000000000u / (uint64_t)(hz > 0 ? hz : 100));
 }
 
-/* False when it has ended. */
+/* Reads a process; false if it has ended. */
 static bool read_process(const struct process_table *t, const struct process_row *old, pid_t pid,
 			 struct process_row *row)
 {
@@ -271,8 +268,6 @@ static bool read_process(const struct process_table *t, const struct process_row
 	row->read_ns = now;
 	return true;
 }
-
-/* ---- all ---- */
 
 static void read_host(struct process_table *t)
 {

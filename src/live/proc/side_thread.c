@@ -11,7 +11,7 @@
 #include <time.h>
 
 #define SECOND_NS 1000000000
-#define ALONE_MOST 64 /* threads whose work does not return */
+#define ALONE_MOST 64 /* largest number of threads whose work does not return */
 
 struct side_thread {
 	pthread_mutex_t lock;
@@ -19,10 +19,11 @@ struct side_thread {
 	pthread_t thread;
 	void (*work)(void *);
 	void *arg;
-	bool busy;   /* work runs or is about to */
-	bool waited; /* the caller waits for it */
+	bool busy;   /* work is running or about to run */
+	bool waited; /* the caller is waiting for the work */
 	bool ends, is_alone;
-	void (*release)(void *); /* of `arg`, when the work of a closed thread returns; or NULL */
+	/* releases `arg` when the work of a closed thread returns; or NULL */
+	void (*release)(void *);
 };
 
 static atomic_int alone;
@@ -31,7 +32,7 @@ struct mem *side_mem(void)
 {
 	static struct mem mem;
 
-	return &mem; /* zeroed is what mem_init makes of it without a limit */
+	return &mem; /* a zeroed mem has no limit */
 }
 
 static void *run_side_thread(void *arg)
@@ -41,7 +42,7 @@ static void *run_side_thread(void *arg)
 
 	pthread_mutex_lock(&t->lock);
 	while (!t->ends ||
-	       t->busy) { /* what was given before the end is done, also when it was not begun */
+	       t->busy) { /* work that was given before the end is done, even if it was not begun */
 		if (!t->busy) {
 			pthread_cond_wait(&t->changed, &t->lock);
 			continue;

@@ -13,12 +13,13 @@
 
 struct side_thread;
 
-/* Memory that lives as long as the program. */
+/* Returns memory that lives as long as the program. */
 struct mem *side_mem(void);
 
-/* NULL without memory or threads, and while 64 others do not return. */
+/* Starts a thread; NULL without memory or threads, and while 64 others do not return. */
 struct side_thread *side_thread_start(void);
-/* Runs `work` and waits for it. False when it has not returned by then; it still runs. Not while it is busy. */
+/* Runs `work` and waits for it. Returns false if it has not returned by then; it still runs. Must not be
+ * called while the thread is busy. */
 bool side_thread_run(struct side_thread *t, void (*work)(void *), void *arg, int64_t patience_ns);
 bool side_thread_is_busy(struct side_thread *t);
 /*
@@ -30,7 +31,7 @@ void side_thread_end_use(struct side_thread *t);
 /* Waits for the thread unless it is busy. False when it is: then it ends by itself, should `work` ever return, and
  * what that works on stays allocated. */
 bool side_thread_close(struct side_thread *t);
-/* Also releases what `work` was given last: now, or when it returns. */
+/* Closes the thread and releases the last argument of `work`: now, or when it returns. */
 void side_thread_close_and(struct side_thread *t, void (*release)(void *), void *arg);
 
 #endif

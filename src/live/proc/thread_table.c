@@ -6,8 +6,8 @@
 
 #include "base/vec.h"
 
-#define LEAST_NS 20000000	    /* between two readings, for a rate */
-#define KEEP_NS (10 * 1000000000LL) /* threads that have ended */
+#define LEAST_NS 20000000	    /* least time between two readings for a rate */
+#define KEEP_NS (10 * 1000000000LL) /* how long ended threads are kept */
 
 void thread_table_init(struct thread_table *t, struct mem *mem)
 {
@@ -47,14 +47,14 @@ static void read_use(struct thread_row *row, pid_t pid, int64_t now_ns)
 	row->read_ns = now_ns;
 }
 
-/* False without memory. */
+/* Reads a thread; false without memory. */
 static bool read_thread(struct thread_table *t, pid_t tid, int64_t now_ns)
 {
 	struct proc_stat stat;
 	struct thread_row *row;
 
 	if (!proc_stat_read(t->pid, tid, &stat))
-		return true; /* it has just ended */
+		return true; /* the thread has just ended */
 	row = find(t, tid, stat.start_ticks);
 	if (!row) {
 		if (!vec_reserve(t->mem, t->rows, t->cap, t->count + 1))
@@ -71,7 +71,7 @@ static bool read_thread(struct thread_table *t, pid_t tid, int64_t now_ns)
 	return true;
 }
 
-/* Threads that are not there any more have ended; after some seconds they are forgotten. */
+/* Marks threads that are no longer listed as ended; after some seconds they are forgotten. */
 static void mark_ended(struct thread_table *t, int64_t now_ns)
 {
 	size_t kept = 0;

@@ -8,30 +8,31 @@
 
 #include "live/proc/proc.h"
 
-#define THREAD_ROWS 512u /* of more threads the rest is not shown */
+#define THREAD_ROWS 512u /* largest number of threads that are shown */
 
 struct thread_row {
 	pid_t tid;
 	char name[PROC_NAME];
-	char state;  /* R, S, D, …; X: it has ended */
-	double cpu;  /* part of the time on a processor; negative: not known */
-	double wait; /* part of the time that it waited for one */
+	char state;  /* state: R, S, D, …; X: ended */
+	double cpu;  /* part of the time on a processor; negative: unknown */
+	double wait; /* part of the time that the thread waited for a processor */
 	uint64_t running_ns, waiting_ns, start_ticks;
-	int64_t read_ns; /* the last reading */
-	bool seen;	 /* in this reading */
+	int64_t read_ns; /* time of the last reading */
+	bool seen;	 /* the thread is in this reading */
 };
 
 struct thread_table {
 	struct mem *mem;
 	pid_t pid;
-	struct thread_row *rows; /* the busiest first */
+	struct thread_row *rows; /* rows, the busiest thread first */
 	size_t count, cap;
 	struct pid_list tids;
 };
 
 void thread_table_init(struct thread_table *t, struct mem *mem);
 void thread_table_release(struct thread_table *t);
-/* Reads the threads of this process; another process than before starts over. False without memory. */
+/* Reads the threads of this process; another process than before starts over. False without
+ * memory. */
 bool thread_table_turn(struct thread_table *t, pid_t pid, int64_t now_ns) OW_MUST_CHECK;
 
 #endif

@@ -11,9 +11,7 @@
 #define CODE_BYTES 256
 #define CHECK_NS 1000000000
 
-/* ---- lines ---- */
-
-/* Damaged tables must not overflow. */
+/* Adds a delta without overflow, because tables may be damaged. */
 static int32_t add_line(int32_t line, int64_t delta)
 {
 	int64_t sum = line + delta;
@@ -21,7 +19,8 @@ static int32_t add_line(int32_t line, int64_t delta)
 	return sum < INT32_MIN || sum > INT32_MAX ? line : (int32_t)sum;
 }
 
-/* 3.8, 3.9: pairs of how far to go on, and then by how many lines. */
+/* Finds a line in the tables of Python 3.8 and 3.9: pairs of an instruction distance and a line
+ * distance. */
 static int32_t line_in_lnotab(struct str table, int32_t line, int64_t offset)
 {
 	int64_t at = 0;
@@ -35,7 +34,8 @@ static int32_t line_in_lnotab(struct str table, int32_t line, int64_t offset)
 	return line;
 }
 
-/* 3.10: pairs of a length, and by how many lines it is behind the one before; -128: no line. */
+/* Finds a line in the tables of Python 3.10: pairs of a length and a line distance; -128: no
+ * line. */
 static int32_t line_in_ranges(struct str table, int32_t line, int64_t offset)
 {
 	int64_t at = 0;
@@ -52,7 +52,7 @@ static int32_t line_in_ranges(struct str table, int32_t line, int64_t offset)
 	return line;
 }
 
-/* Six bits a byte, the lowest first. */
+/* Reads a number of six bits per byte, the lowest first. */
 static uint32_t take_varint(struct str table, size_t *i)
 {
 	uint32_t value = 0, shift = 0;
@@ -78,7 +78,8 @@ static int64_t take_signed(struct str table, size_t *i)
 
 enum { ENTRY_ONE_LINE = 10, ENTRY_NO_COLUMNS = 13, ENTRY_LONG = 14, ENTRY_NONE = 15 };
 
-/* 3.11 on: an entry's first byte has its kind and length in units of two bytes. */
+/* Finds a line in the tables of Python 3.11 and later: the first byte of an entry has its kind
+ * and its length in units of two bytes. */
 static int32_t line_in_locations(struct str table, int32_t line, int64_t offset)
 {
 	int64_t at = 0;
@@ -92,7 +93,7 @@ static int32_t line_in_locations(struct str table, int32_t line, int64_t offset)
 			break;
 		case ENTRY_LONG:
 			line = add_line(line, take_signed(table, &i));
-			for (int k = 0; k < 3; k++) /* the last line and the columns */
+			for (int k = 0; k < 3; k++) /* skips the last line and the columns */
 				take_varint(table, &i);
 			break;
 		case ENTRY_NO_COLUMNS:
@@ -140,9 +141,7 @@ void py_codes_release(struct py_codes *codes)
 	py_codes_init(codes, codes->mem);
 }
 
-/* ---- strings ---- */
-
-/* Characters of one, two or four bytes. */
+/* Converts characters of one, two or four bytes to UTF-8. */
 static size_t to_utf8(char *to, const unsigned char *from, size_t count, uint32_t kind)
 {
 	size_t len = 0;
@@ -172,7 +171,7 @@ bool py_read_string(struct remote *r, const struct py_offsets *o, uint64_t at, s
 	length = remote_word(head, o->us_length);
 	kind = state >> 2 & 7;
 	if (!(state >> 5 & 1) || (kind != 1 && kind != 2 && kind != 4) || length > UINT32_MAX)
-		return false; /* compact ones only: names and paths are */
+		return false; /* only compact strings are supported, as names and paths are */
 	count = (size_t)MIN(length, (uint64_t)MAX_TEXT);
 	at += state >> 6 & 1 ? o->us_ascii : o->us_compact;
 	if (count && !remote_read(r, at, chars, count * kind))
@@ -196,9 +195,7 @@ static bool read_bytes(struct remote *r, const struct py_offsets *o, uint64_t at
 	return true;
 }
 
-/* ---- code objects ---- */
-
-/* The fields that identify it; false when it is not a code object. */
+/* Reads the fields that identify a code object; false if it is not one. */
 static bool read_head(struct py_codes *codes, struct remote *r, const struct py_offsets *o,
 		      struct py_code *code)
 {
@@ -238,7 +235,7 @@ static struct py_code *read_code(struct py_codes *codes, struct remote *r,
 	if (!py_read_string(r, o, code->name_at, &codes->arena, &code->name) ||
 	    !py_read_string(r, o, code->file_at, &codes->arena, &code->file) ||
 	    !read_bytes(r, o, code->lines_at, &codes->arena, &code->lines))
-		return NULL; /* its memory stays until all goes */
+		return NULL; /* the memory stays allocated until all codes are released */
 	codes->bytes += sizeof(*code) + code->name.len + code->file.len + code->lines.len;
 	return code;
 }
@@ -292,7 +289,7 @@ struct py_code *py_codes_get(struct py_codes *codes, struct remote *r, const str
 
 int32_t py_code_line(struct py_code *code, const struct py_offsets *o, uint64_t instr)
 {
-	int64_t offset = (int32_t)(uint32_t)instr; /* f_lasti */
+	int64_t offset = (int32_t)(uint32_t)instr; /* in this version the value is f_lasti */
 
 	if (o->minor >= 11)
 		offset = (int64_t)(instr - code->at - o->co_code);

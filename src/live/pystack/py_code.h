@@ -14,9 +14,9 @@
 struct py_code {
 	uint64_t at, name_at, file_at, lines_at;
 	int32_t first;
-	struct str name, file, lines; /* file and name are UTF-8 */
+	struct str name, file, lines; /* name, file (both UTF-8) and line table */
 	int64_t checked_ns;
-	int64_t last_offset; /* the line that was asked for last */
+	int64_t last_offset; /* instruction offset of the last lookup */
 	int32_t last_line;
 };
 
@@ -24,23 +24,24 @@ struct py_codes {
 	struct mem *mem;
 	struct arena arena;
 	struct map map;
-	struct py_code **items; /* 0 is not used */
+	struct py_code **items; /* code objects; item 0 is not used */
 	size_t count, cap;
 	size_t bytes;
-	uint64_t type; /* address of the type `code`, 0 until the first was seen */
+	uint64_t type; /* address of the type `code`, 0 until the first object was seen */
 	bool no_memory;
 };
 
 void py_codes_init(struct py_codes *codes, struct mem *mem);
 void py_codes_release(struct py_codes *codes);
 
-/* NULL when there is no code object at that address, or no memory (which sticks). It lives as long as codes. */
+/* Returns the code object at that address; NULL if there is none, or without memory (which stays). It
+ * lives as long as codes. */
 struct py_code *py_codes_get(struct py_codes *codes, struct remote *r, const struct py_offsets *o,
 			     uint64_t at, int64_t now_ns);
-/* `instr` as the frame has it. */
+/* Returns the line of an instruction; `instr` is the value in the frame. */
 int32_t py_code_line(struct py_code *code, const struct py_offsets *o, uint64_t instr);
 
-/* A str object as UTF-8, cut to a few thousand characters. False when it is none. */
+/* Reads a str object as UTF-8, cut to a few thousand characters. False if it is not one. */
 bool py_read_string(struct remote *r, const struct py_offsets *o, uint64_t at, struct arena *arena,
 		    struct str *text);
 

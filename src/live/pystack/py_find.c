@@ -18,8 +18,6 @@ static const struct py_offsets table[] = {
 #include "live/pystack/py_offsets.def"
 };
 
-/* ---- layouts by version ---- */
-
 const struct py_offsets *py_offsets_of(uint32_t minor)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(table); i++)
@@ -28,7 +26,7 @@ const struct py_offsets *py_offsets_of(uint32_t minor)
 	return NULL;
 }
 
-/* Positions, in words, of the members of _Py_DebugOffsets in CPython 3.13. */
+/* Word positions of the members of _Py_DebugOffsets in CPython 3.13. */
 static const struct {
 	uint16_t word;
 	uint16_t member;
@@ -58,7 +56,8 @@ static const struct {
 	{ 69, offsetof(struct py_offsets, us_length) },
 	{ 70, offsetof(struct py_offsets, us_ascii) },
 };
-#define DEBUG_UNICODE_SIZE 67 /* sizeof(PyUnicodeObject): one pointer more than the compact one */
+/* position of sizeof(PyUnicodeObject), which has one pointer more than the compact object */
+#define DEBUG_UNICODE_SIZE 67
 
 bool py_offsets_from_debug(struct py_offsets *o, const uint64_t words[PY_DEBUG_WORDS])
 {
@@ -76,7 +75,8 @@ bool py_offsets_from_debug(struct py_offsets *o, const uint64_t words[PY_DEBUG_W
 	if (words[DEBUG_UNICODE_SIZE] < 8 || words[DEBUG_UNICODE_SIZE] > UINT16_MAX)
 		return false;
 	o->us_compact = (uint16_t)(words[DEBUG_UNICODE_SIZE] - 8);
-	/* Not published, but between two that are: instr_ptr, int stacktop, uint16_t return_offset, char owner. */
+	/* the offset is not published, but lies between two that are: instr_ptr, int stacktop, uint16_t
+	 * return_offset, char owner */
 	if (o->fr_owner != o->fr_instr + 14)
 		return false;
 	o->fr_mark = (uint16_t)(o->fr_instr + 8);
@@ -88,13 +88,11 @@ struct search {
 	pid_t pid;
 	char name[PROC_NAME];
 	char exe[512];
-	uint32_t minor; /* 3.minor, from the names of what is mapped */
-	uint32_t old;	/* 27, 36, 37: a Python version that cannot be read */
-	bool deleted;	/* the file of the interpreter is no longer on disk */
+	uint32_t minor; /* minor version (3.minor), from the names of mapped files */
+	uint32_t old;	/* 27, 36 or 37: a Python version that is not supported */
+	bool deleted;	/* the interpreter's file is no longer on disk */
 	struct ow_error *err;
 };
-
-/* ---- versions in names ---- */
 
 static uint32_t number_at(struct str text, size_t *i)
 {
@@ -138,8 +136,6 @@ static void note_version(struct search *s, struct str path)
 		s->old = 30 + minor;
 }
 
-/* ---- refusals ---- */
-
 static ow_status no_such_process(pid_t pid, struct ow_error *err)
 {
 	return error_set(err, OW_E_NOT_FOUND, "no process has the id %d (any more)", (int)pid);
@@ -182,8 +178,6 @@ static ow_status unknown_version(const struct search *s, uint32_t major, uint32_
 			 (int)s->pid, s->name, major, minor, PY_OLDEST, PY_NEWEST);
 }
 
-/* ---- the interpreter in one file ---- */
-
 static int open_file(const struct search *s, const struct proc_map *map)
 {
 	char path[4096];
@@ -192,12 +186,12 @@ static int open_file(const struct search *s, const struct proc_map *map)
 		snprintf(path, sizeof(path), "/proc/%d/exe", (int)s->pid);
 	else if (map->deleted)
 		return -1;
-	else /* as the process sees it, which may be in a container */
+	else /* path as the process sees it, which may be in a container */
 		snprintf(path, sizeof(path), "/proc/%d/root%.*s", (int)s->pid, STR_ARG(map->path));
 	return open_regular_file(path);
 }
 
-/* OW_E_EMPTY: it has none. */
+/* Searches a file for the symbol; OW_E_EMPTY: it has none. */
 static ow_status look_in_file(struct search *s, const struct proc_map *map, struct py_place *place)
 {
 	struct elf_wanted symbols[] = { { .name = STR("_PyRuntime") },
@@ -262,8 +256,6 @@ static ow_status look_in_maps(struct search *s, struct str maps, struct py_place
 			 (int)s->pid, s->name);
 }
 
-/* ---- is it what we think it is ---- */
-
 static ow_status choose_offsets(const struct search *s, struct remote *remote,
 				struct py_place *place)
 {
@@ -288,7 +280,7 @@ static ow_status choose_offsets(const struct search *s, struct remote *remote,
 	return OW_OK;
 }
 
-/* The first thread must know its interpreter. */
+/* Checks the layout: the first thread must point to its interpreter. */
 static ow_status try_out(const struct search *s, struct remote *remote,
 			 const struct py_place *place)
 {

@@ -12,12 +12,14 @@
 #include "live/proc/proc.h"
 
 struct py_offsets {
-	uint16_t minor; /* 3.minor */
+	uint16_t minor; /* minor version: 3.minor */
 	uint16_t rt_interpreters, is_next, is_threads;
 	uint16_t ts_next, ts_interp, ts_thread, ts_native, ts_frame, cf_frame;
 	uint16_t fr_code, fr_prev, fr_instr, fr_owner;
-	uint16_t fr_mark;  /* whether a frame runs: see py_process.c */
-	uint16_t fr_entry; /* 3.11: whether C called it; later versions put a shim between */
+	/* offset of the mark that shows whether a frame runs; see py_process.c */
+	uint16_t fr_mark;
+	/* 3.11: whether C called the frame; later versions insert a shim frame */
+	uint16_t fr_entry;
 	uint16_t co_name, co_file, co_lines, co_first, co_code;
 	uint16_t ob_type, tp_name;
 	uint16_t by_size, by_data;
@@ -26,16 +28,16 @@ struct py_offsets {
 
 #define PY_OLDEST 8
 #define PY_NEWEST 13
-/* The first bytes of _PyRuntime in CPython 3.13. */
+/* Number of 8-byte words at the start of _PyRuntime in CPython 3.13. */
 #define PY_DEBUG_WORDS 73
 #define PY_DEBUG_COOKIE "xdebugpy"
 
-/* NULL for versions that are not in the table. */
+/* Returns the offsets of a version; NULL if it is not in the table. */
 const struct py_offsets *py_offsets_of(uint32_t minor);
-/* From what CPython 3.13 publishes; false when that makes no sense. */
+/* Fills the offsets from the table that CPython 3.13 publishes; false if it is implausible. */
 bool py_offsets_from_debug(struct py_offsets *o, const uint64_t words[PY_DEBUG_WORDS]);
 
-/* 3.11 and 3.12: a thread has a C frame, and that the current frame. */
+/* Returns whether a thread has a C frame that points to the current frame, as in 3.11 and 3.12. */
 static inline bool py_has_cframe(const struct py_offsets *o)
 {
 	return o->minor == 11 || o->minor == 12;
@@ -44,17 +46,18 @@ static inline bool py_has_cframe(const struct py_offsets *o)
 struct py_place {
 	uint64_t runtime; /* address of _PyRuntime */
 	struct py_offsets offsets;
-	uint32_t version; /* 0x030b02f0, or 0x030b0000 when only 3.11 is known */
+	uint32_t version; /* version such as 0x030b02f0, or 0x030b0000 if only 3.11 is known */
 };
 
 /* OW_E_NOT_FOUND: no such process; OW_E_PERMISSION; OW_E_FORMAT: no Python; OW_E_UNSUPPORTED: one that we do not
  * know; OW_E_EMPTY: it has not started yet, or is just ending. */
 ow_status py_find(struct mem *mem, pid_t pid, struct py_place *place, struct ow_error *err);
 
-/* "3.11" in a path such as /usr/lib/libpython3.11.so.1.0 or …cpython-311-x86_64…: 11; 0 when there is none. */
+/* Returns the minor version in a path such as /usr/lib/libpython3.11.so.1.0 or …cpython-311-x86_64…: 11; 0
+ * if there is none. */
 uint32_t py_version_in_path(struct str path);
 
-/* Why the kernel refuses, and what to try. `code` is the errno. */
+/* Explains why the kernel refuses, and what to try. `code` is the errno. */
 ow_status py_explain_refusal(pid_t pid, int code, struct ow_error *err);
 
 #endif

@@ -16,47 +16,46 @@
 #include <unistd.h>
 
 #define MAX_DEPTH 4096
-#define MAX_BYTES 512 /* of a thread, or of a frame */
+#define MAX_BYTES 512 /* largest number of bytes of a thread or frame that are read */
 #define MORE_BYTES 1024
 #define PAGE_BYTES 4096
 #define READINGS 12
-#define READINGS_OLD 5 /* where each frame lies for itself */
+#define READINGS_OLD 5 /* number of readings in versions whose frames are separate objects */
 #define READINGS_BESIDE 6
-#define STILL 10   /* readings that are the same in everything */
-#define AGREEING 3 /* readings, where each frame lies for itself */
+#define STILL 10   /* number of identical readings that make a stack certain */
+#define AGREEING 3 /* number of agreeing readings in versions whose frames are separate objects */
 #define MAX_INTERPRETERS 256
 #define MAX_THREADS 8192
 #define IDLE_SAMPLES 8
 #define MAX_CODE_BYTES ((size_t)256 << 20)
 
-/* What a thread says of itself. */
+/* Fields of a thread state. */
 struct py_head {
 	uint64_t next, interpreter, number, native;
 };
 
 enum py_walk_result { PY_WALK_DONE, PY_WALK_TORN, PY_WALK_GONE, PY_WALK_NO_MEMORY };
 
-/* Reads the thread at thread->at, from the batch or else from the process. */
+/* Reads the thread at thread->at from the batch, or else from the process. */
 enum py_walk_result py_walk(struct py_process *p, struct py_thread *thread,
 			    struct remote_batch *batch, struct py_raw_stack *out,
 			    struct py_head *head);
 
 enum py_stack_state {
-	PY_STACK_MIXED, /* of two moments */
-	PY_STACK_TURNING, /* the innermost function is just beginning or returning, or others were called since */
+	PY_STACK_MIXED, /* the frames are from two different moments */
+	/* the innermost function is just starting or returning, or called others since */
+	PY_STACK_TURNING,
 	PY_STACK_WHOLE
 };
 
-/* By the marks; takes what is over off the inner end. */
+/* Checks a stack by the marks of its frames; removes finished frames from its inner end. */
 enum py_stack_state py_walk_check(const struct py_offsets *o, struct py_raw_stack *stack);
 
-/* thread->raw becomes what is accepted. */
+/* Sets thread->raw to the accepted stack. */
 enum py_walk_result py_stack_verify(struct py_process *p, struct py_thread *thread,
 				    struct py_head *head);
 
 enum { OWNED_BY_GENERATOR = 1, OWNED_BY_C = 3 };
-
-/* ---- one reading of one thread ---- */
 
 /*
  * A reading is consistent when its marks are. From 3.11 on a running frame has no stack pointer (-1), and a
@@ -87,7 +86,8 @@ static size_t room_behind(const struct py_offsets *o, uint64_t end)
 	return o->minor < 11 ? 0 : (size_t)MIN(-end % PAGE_BYTES, (uint64_t)MORE_BYTES);
 }
 
-/* Asks for what a thread had when it was read last: when nothing has changed, the walk needs nothing else. */
+/* Requests the memory that a thread used when it was last read; if nothing has changed, the walk needs no
+ * more. */
 static void py_walk_want(const struct py_process *p, const struct py_thread *thread,
 			 struct remote_batch *batch)
 {
@@ -103,10 +103,11 @@ static void py_walk_want(const struct py_process *p, const struct py_thread *thr
 		remote_batch_want(batch, at, i ? len : len + room_behind(o, at + len));
 	}
 	if (o->minor < 11)
-		remote_batch_once(batch); /* frames lie apart: whole readings are compared */
+		remote_batch_once(
+			batch); /* frames are separate objects, so whole readings are compared */
 }
 
-/* The innermost frame; false when the thread does not hold still. */
+/* Finds the innermost frame; false if the thread changes while it is read. */
 static bool find_top(struct py_process *p, struct py_thread *thread, struct remote_batch *batch,
 		     uint64_t value, uint64_t *top)
 {
@@ -127,7 +128,8 @@ static bool find_top(struct py_process *p, struct py_thread *thread, struct remo
 		return false;
 	}
 	*top = remote_word(bytes, 0);
-	/* Only the one in the thread itself may be empty: others are just being made. */
+	/* only the frame pointer in the thread state itself may be empty; others are just being
+	 * created */
 	return *top || value - thread->at < PAGE_BYTES;
 }
 
@@ -136,14 +138,14 @@ static bool frame_runs(const struct py_offsets *o, const unsigned char *bytes)
 	int32_t stacktop;
 
 	if (o->minor < 10)
-		return bytes[o->fr_mark] == 1; /* f_executing */
+		return bytes[o->fr_mark] == 1; /* the byte is f_executing */
 	if (o->minor == 10)
-		return bytes[o->fr_mark] == 0; /* FRAME_EXECUTING */
+		return bytes[o->fr_mark] == 0; /* the value 0 is FRAME_EXECUTING */
 	memcpy(&stacktop, bytes + o->fr_mark, sizeof(stacktop));
 	return stacktop == -1;
 }
 
-/* Whether a frame was the same one in both readings. */
+/* Returns whether a frame is the same in both readings. */
 static bool frame_is_same(const struct py_offsets *o, const unsigned char *a,
 			  const unsigned char *b)
 {
@@ -180,14 +182,14 @@ static enum py_walk_result walk_frames(struct py_process *p, struct remote_batch
 {
 	size_t len = frame_bytes(&p->place.offsets);
 	unsigned char own[MAX_BYTES];
-	uint64_t mark = 0; /* a frame before; further and further in */
+	uint64_t mark = 0; /* an earlier frame for cycle detection, moved further in steps */
 
 	for (uint64_t at = top; at; at = out->items[out->count - 1].prev) {
 		const unsigned char *bytes;
 		uint32_t piece;
 
 		if (at == mark)
-			return PY_WALK_TORN; /* frames of different moments make a ring */
+			return PY_WALK_TORN; /* frames of different moments form a cycle */
 		if (!(out->count & (out->count + 1)))
 			mark = at;
 		if (out->count == MAX_DEPTH) {
@@ -231,21 +233,20 @@ enum py_walk_result py_walk(struct py_process *p, struct py_thread *thread,
 	return walk_frames(p, batch, top, out);
 }
 
-/* ---- marks ---- */
-
 static void drop_inner(struct py_raw_stack *stack, size_t drop)
 {
 	stack->count -= drop;
 	memmove(stack->items, stack->items + drop, stack->count * sizeof(*stack->items));
 }
 
-/* Called by Python code itself, rather than through C. */
+/* Returns whether Python code itself, not C, called the frame. */
 static bool is_inlined(const struct py_raw_frame *frame)
 {
 	return !frame->is_shim && !frame->is_entry;
 }
 
-/* A generator that waits has no caller: a walk that comes by then ends there. */
+/* Returns whether a walk ended at a valid outermost frame; a waiting generator has no caller, so
+ * a walk may end there. */
 static bool ends_well(const struct py_offsets *o, const struct py_raw_stack *stack)
 {
 	const struct py_raw_frame *last = &stack->items[stack->count - 1];
@@ -281,7 +282,8 @@ enum py_stack_state py_walk_check(const struct py_offsets *o, struct py_raw_stac
 	return items[0].runs && !items[0].is_shim ? PY_STACK_WHOLE : PY_STACK_TURNING;
 }
 
-/* How many frames, from the innermost on, were copied at once, and did not change meanwhile. */
+/* Returns how many frames, from the innermost on, were copied at once and did not change in
+ * between. */
 static size_t py_walk_run(const struct py_offsets *o, const struct py_raw_stack *stack)
 {
 	const struct py_raw_frame *items = stack->items;
@@ -291,14 +293,12 @@ static size_t py_walk_run(const struct py_offsets *o, const struct py_raw_stack 
 		return 0;
 	if (o->minor < 11)
 		return 1;
-	/* of the innermost the instruction may change */
+	/* the instruction of the innermost frame may change */
 	while (n < stack->count && items[n].piece && items[n].piece == items[0].piece &&
 	       items[n].held && (!n || items[n].held_instr))
 		n++;
 	return n;
 }
-
-/* ---- reading until the stack is certain ---- */
 
 /*
  * A reading is accepted when its marks are those of a whole stack, its inner frames were copied at once, and its
@@ -314,7 +314,7 @@ static bool same_frame(const struct py_raw_frame *a, const struct py_raw_frame *
 	return a->at == b->at && a->code == b->code && a->prev == b->prev && a->instr == b->instr;
 }
 
-/* How many of the outermost frames are the same. */
+/* Returns how many of the outermost frames are the same. */
 static size_t common_frames(const struct py_raw_stack *a, const struct py_raw_stack *b)
 {
 	size_t n = 0;
@@ -325,7 +325,7 @@ static size_t common_frames(const struct py_raw_stack *a, const struct py_raw_st
 	return n;
 }
 
-/* All of it, but for how far the innermost has come. */
+/* Returns whether two stacks are the same, except for the instruction of the innermost frame. */
 static bool is_same(const struct py_raw_stack *a, const struct py_raw_stack *b, size_t common)
 {
 	if (a->count != b->count || common + 1 < a->count)
@@ -352,7 +352,7 @@ static enum py_walk_result read_again(struct py_process *p, struct py_thread *th
 	return py_walk(p, thread, &p->again, &p->other, head);
 }
 
-/* How many readings in a row were the same: all but the innermost instruction; all. */
+/* Number of consecutive equal readings: except for the innermost instruction, and in everything. */
 struct agreement {
 	uint32_t frames, all;
 };
@@ -364,7 +364,7 @@ static void compare_stacks(struct agreement *a, const struct py_raw_stack *old,
 	a->all = old->count == now->count && common == now->count ? a->all + 1 : 1;
 }
 
-/* Whether the newest reading, raw, is a stack that was there. */
+/* Returns whether the newest reading, raw, is certainly a stack that existed. */
 static bool is_settled(const struct py_offsets *o, const struct py_raw_stack *raw,
 		       enum py_stack_state state, size_t common, const struct agreement *a)
 {
@@ -377,7 +377,7 @@ static bool is_settled(const struct py_offsets *o, const struct py_raw_stack *ra
 	return common + py_walk_run(o, raw) >= raw->count;
 }
 
-/* One more reading becomes thread->raw; *state is MIXED also when it was disturbed. */
+/* Makes one more reading of thread->raw; *state is also MIXED if the reading was disturbed. */
 static enum py_walk_result read_stack_once(struct py_process *p, struct py_thread *thread,
 					   struct py_head *head, bool first,
 					   struct agreement *agreement, enum py_stack_state *state,
@@ -392,7 +392,7 @@ static enum py_walk_result read_stack_once(struct py_process *p, struct py_threa
 	*state = py_walk_check(&p->place.offsets, &p->other);
 	*common = common_frames(&thread->raw, &p->other);
 	compare_stacks(agreement, &thread->raw, &p->other, *common);
-	swap_stacks(&thread->raw, &p->other); /* raw is the newest one */
+	swap_stacks(&thread->raw, &p->other); /* raw is the newest reading */
 	if (batch->disturbed)
 		*state = PY_STACK_MIXED;
 	return PY_WALK_DONE;
@@ -434,7 +434,7 @@ enum py_walk_result py_stack_verify(struct py_process *p, struct py_thread *thre
 				    struct py_head *head)
 {
 	const struct py_offsets *o = &p->place.offsets;
-	/* As the last sample is good enough. */
+	/* a stack that equals the last sample is accepted */
 	struct agreement agreement = { thread->settled ? AGREEING : 0, 0 };
 	int readings = o->minor < 11 ? READINGS_OLD : READINGS;
 	enum py_walk_result result;
@@ -461,8 +461,6 @@ enum py_walk_result py_stack_verify(struct py_process *p, struct py_thread *thre
 	cpu_colocate_leave(&p->beside);
 	return result;
 }
-
-/* ---- opening ---- */
 
 /* The ids of threads as the kernel knows them, by the place that all of them have in what pthread_self points to.
  * Only Python 3.11 and later say them. */
@@ -555,8 +553,6 @@ void py_process_close(struct py_process *p)
 	*p = (struct py_process){ .mem = p->mem };
 }
 
-/* ---- threads ---- */
-
 static bool task_exists(const struct py_process *p, pid_t tid)
 {
 	char path[64];
@@ -575,11 +571,12 @@ static pid_t find_tid(struct py_process *p, const struct py_head *head)
 		tid = 0;
 	if (tid > 0 && task_exists(p, tid))
 		return tid;
-	/* Right after a fork Python still has the id in the parent. */
+	/* right after a fork Python still stores the id of the parent's thread */
 	return proc_stat_read(p->pid, 0, &stat) && stat.threads == 1 ? p->pid : 0;
 }
 
-/* The kernel's own account of a thread: time on a processor, time waiting for one, how often it got one. */
+/* Reads the kernel's account of a thread: time on a processor, time waiting for one, and number of times
+ * it got one. */
 static bool read_account(const struct py_thread *thread, uint64_t account[3])
 {
 	char text[64], *at = text;
@@ -670,8 +667,6 @@ static void forget_unseen(struct py_process *p)
 	p->thread_count = kept;
 }
 
-/* ---- one thread ---- */
-
 static bool add_frame(struct py_process *p, struct py_thread *thread, size_t *count,
 		      struct py_frame frame)
 {
@@ -686,7 +681,7 @@ static bool add_frame(struct py_process *p, struct py_thread *thread, size_t *co
 	return true;
 }
 
-/* By C, rather than by the Python code before it. */
+/* Returns whether C, not the Python code before it, called the frame. */
 static bool was_called(const struct py_offsets *o, const struct py_raw_stack *raw, size_t i)
 {
 	if (o->minor < 11 || i + 1 >= raw->count)
@@ -694,7 +689,7 @@ static bool was_called(const struct py_offsets *o, const struct py_raw_stack *ra
 	return o->minor == 11 ? raw->items[i].is_entry : raw->items[i + 1].is_shim;
 }
 
-/* From addresses to files, functions and lines. False when one of the frames has no code. */
+/* Resolves addresses to files, functions and lines. False if one of the frames has no code. */
 static bool resolve_frames(struct py_process *p, struct py_thread *thread, int64_t now_ns)
 {
 	const struct py_offsets *o = &p->place.offsets;
@@ -723,7 +718,7 @@ static bool resolve_frames(struct py_process *p, struct py_thread *thread, int64
 	return true;
 }
 
-/* Of a thread that stays where it is without running, the time is asked for now and then only. */
+/* Counts processor time. For a thread that stays idle, the time is read only now and then. */
 static void count_cpu(struct py_thread *thread)
 {
 	bool look =
@@ -746,7 +741,8 @@ struct round {
 	void *arg;
 };
 
-/* *next is the thread after it; 0 at the end. False when the list cannot be followed. */
+/* Samples a thread; *next becomes the following thread, 0 at the end. False if the list cannot
+ * be followed. */
 static bool sample_thread(struct round *r, uint64_t at, uint64_t interpreter, uint64_t *next)
 {
 	struct py_process *p = r->p;
@@ -767,7 +763,7 @@ static bool sample_thread(struct round *r, uint64_t at, uint64_t interpreter, ui
 	if (thread->number != head.number || (!thread->tid && p->samples % 64 == 0))
 		greet_thread(p, thread, &head);
 	if (result == PY_WALK_DONE && !thread->raw.count)
-		return true; /* it runs no Python code */
+		return true; /* the thread runs no Python code */
 	if (result != PY_WALK_DONE) {
 		p->torn++;
 		return true;
@@ -802,7 +798,7 @@ static bool sample_interpreter(struct round *r, uint64_t interpreter, uint64_t f
 	return true;
 }
 
-/* All that was there last time, by one call. */
+/* Reads in one call all memory that was used the last time. */
 static void read_all(struct py_process *p)
 {
 	const struct py_offsets *o = &p->place.offsets;
@@ -830,7 +826,7 @@ static bool get_word(struct py_process *p, uint64_t at, uint64_t *word)
 	return bytes;
 }
 
-/* False when something could not be read. */
+/* Samples all threads; false if memory could not be read. */
 static bool sample_all(struct round *r)
 {
 	struct py_process *p = r->p;
@@ -854,7 +850,8 @@ static bool sample_all(struct round *r)
 	return true;
 }
 
-/* Functions that are made over and over fill the memory; then all are read again. */
+/* Drops all code objects if functions that are created repeatedly fill the memory; they are read
+ * again. */
 static void forget_code(struct py_process *p)
 {
 	for (size_t i = 0; i < p->thread_count; i++)

@@ -17,47 +17,49 @@
 struct py_frame {
 	const struct py_code *code;
 	int32_t line;
-	bool was_called; /* by C, rather than by the Python code of the next frame */
+	bool was_called; /* called by C, not by the Python code of the next frame */
 	uint64_t at;
 };
 
-/* A frame as it lies in memory. */
+/* A frame as it is in memory. */
 struct py_raw_frame {
 	uint64_t at, code, prev, instr;
-	uint32_t piece; /* of the batch that it came with; 0: read alone */
+	uint32_t piece; /* piece of the batch that contains the frame; 0: read separately */
 	bool runs;
 	bool is_entry, is_generator;
-	bool is_shim;	       /* of the interpreter itself: no function */
-	bool held, held_instr; /* it, and its instruction, were the same when read again at once */
+	bool is_shim; /* shim frame of the interpreter, which has no function */
+	/* the frame, and its instruction, were the same in an immediate second reading */
+	bool held, held_instr;
 };
 struct py_raw_stack {
-	struct py_raw_frame *items; /* innermost first */
+	struct py_raw_frame *items; /* frames, innermost first */
 	size_t count, cap;
 	bool too_deep;
 };
 
 struct py_thread {
-	uint64_t at;	 /* its PyThreadState */
-	uint64_t number; /* as Python's threading.get_ident() */
+	uint64_t at;	 /* address of its PyThreadState */
+	uint64_t number; /* number as in Python's threading.get_ident() */
 	uint64_t cframe;
-	pid_t tid; /* 0 when it could not be found out */
+	pid_t tid; /* thread id in the kernel; 0 if unknown */
 	char name[PROC_NAME];
-	int schedstat; /* file, or -1 */
+	int schedstat; /* descriptor of its schedstat file, or -1 */
 	uint64_t cpu_total_ns;
 	struct py_raw_stack raw;
-	bool settled; /* raw is a stack that was there */
-	/* The last sample. */
-	struct py_frame *frames; /* innermost first */
+	bool settled; /* raw is a stack that certainly existed */
+	/* The last sample: */
+	struct py_frame *frames; /* frames, innermost first */
 	size_t frame_count, frame_cap;
-	int64_t cpu_ns; /* on a processor since the last time; 0 when unknown */
-	uint32_t idle;	/* samples in a row without that */
-	bool same;	/* as in the sample before */
-	bool changed;	/* by a glance since */
+	int64_t cpu_ns; /* processor time since the last sample; 0 if unknown */
+	uint32_t idle;	/* number of consecutive samples without processor time */
+	bool same;	/* the sample equals the sample before */
+	bool changed;	/* a quick look since then found a change */
 	bool seen;
-	uint64_t user; /* the caller's */
+	uint64_t user; /* value for the caller's use */
 };
 
-#define PY_INTERPRETERS 4 /* read with the rest; more are read alone */
+/* number of interpreters that are read in the batch; more are read separately */
+#define PY_INTERPRETERS 4
 
 struct py_process {
 	struct mem *mem;
@@ -70,24 +72,26 @@ struct py_process {
 	size_t thread_count, thread_cap;
 	uint64_t interpreters
 		[PY_INTERPRETERS];	/* interpreters that the last sample found; 0: none */
-	struct py_raw_stack other;	/* the second reading */
-	struct remote_batch all, again; /* of all threads; of one that has changed */
-	uint32_t tid_offset; /* of the thread's id in what pthread_self points to; 0 when unknown */
+	struct py_raw_stack other;	/* stack of the second reading */
+	struct remote_batch all, again; /* batches of all threads, and of one thread that changed */
+	/* offset of the thread id in the struct that pthread_self points to; 0 if unknown */
+	uint32_t tid_offset;
 	struct cpu_colocate beside;
-	/* What looking may take of our processor: the thread's clock at which a stack that changes is given up; 0: no end. */
+	/* CPU clock of this thread at which sampling a changing stack is given up; 0: no limit */
 	int64_t give_up_ns;
-	bool glances; /* between two samples: nothing is counted */
+	bool glances; /* quick looks between two samples: nothing is counted */
 	bool no_memory;
-	/* sums */
+	/* Sums over all samples. */
 	uint64_t samples, torn;
-	uint64_t lost; /* of torn: what was read makes no sense; it may be another program by now */
+	/* number of torn samples whose data is implausible; the program may have changed */
+	uint64_t lost;
 };
 
-/* Fails as py_find does. */
+/* Opens a process; fails as py_find does. */
 ow_status py_process_open(struct py_process *p, struct mem *mem, pid_t pid, struct ow_error *err);
 void py_process_close(struct py_process *p);
 
-/* How often the thread was given a processor; false when that is not known. */
+/* Returns how often the thread got a processor; false if that is unknown. */
 bool py_thread_turns(const struct py_thread *thread, uint64_t *turns);
 
 typedef void (*py_take_fn)(void *arg, struct py_process *p, struct py_thread *thread);

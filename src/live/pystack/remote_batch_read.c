@@ -27,7 +27,8 @@ void remote_batch_begin(struct remote_batch *s)
 	s->used = s->count = s->once = s->hint = 0;
 }
 
-/* Frames of a thread follow each other from the innermost, at the highest address, downwards. */
+/* Extends the last piece if possible: frames of a thread follow each other from the innermost,
+ * at the highest address, downwards. */
 static bool extend_last(struct remote_batch *s, uint64_t at, size_t len)
 {
 	struct remote_part *last = s->count > s->once ? &s->pieces[s->count - 1] : NULL;
@@ -54,7 +55,8 @@ void remote_batch_want(struct remote_batch *s, uint64_t at, size_t len)
 	s->used += len;
 }
 
-/* Usual is what most readings take: it grows slowly, and shrinks fast. */
+/* Returns whether a reading took far longer than usual. The usual time grows slowly and shrinks
+ * fast. */
 static bool took_too_long(struct remote_batch *s, int64_t ns)
 {
 	bool longer = s->usual_ns && ns > 3 * s->usual_ns + 8000;
@@ -121,8 +123,6 @@ const unsigned char *remote_batch_get(struct remote_batch *s, struct remote *r, 
 	return !(at & 7) && remote_read(r, at, own, len) ? own : NULL;
 }
 
-/* ---- running on the processor of another thread ---- */
-
 static bool find_home(struct cpu_colocate *b)
 {
 	if (!b->knows_home)
@@ -142,7 +142,8 @@ bool cpu_colocate_enter(struct cpu_colocate *b, pid_t pid, pid_t tid)
 
 	if (b->away || !find_home(b) || !proc_stat_read(pid, tid, &stat) || stat.state != 'R' ||
 	    !is_usual(stat.policy) || stat.processor >= CPU_SETSIZE ||
-	    !CPU_ISSET(stat.processor, &b->home)) /* where we are to stay away from */
+	    !CPU_ISSET(stat.processor,
+		       &b->home)) /* the processor is one that opwatch should not use */
 		return false;
 	CPU_ZERO(&there);
 	CPU_SET(stat.processor, &there);
@@ -153,6 +154,6 @@ bool cpu_colocate_enter(struct cpu_colocate *b, pid_t pid, pid_t tid)
 void cpu_colocate_leave(struct cpu_colocate *b)
 {
 	if (b->away && sched_setaffinity(0, sizeof(b->home), &b->home) != 0)
-		return; /* it is tried again */
+		return; /* the next reading tries again */
 	b->away = false;
 }

@@ -21,13 +21,13 @@
 #define REMOTE_BATCH_BYTES ((size_t)128 << 10)
 
 struct remote_batch {
-	unsigned char *room; /* REMOTE_BATCH_BYTES bytes, and as many for what is read again */
+	unsigned char *room; /* REMOTE_BATCH_BYTES bytes, and as many for the second reading */
 	size_t used;
 	struct remote_part pieces[REMOTE_PARTS / 2];
-	size_t count; /* wanted, and after the reading those that were read */
-	size_t once;  /* how many of the first are read only once */
+	size_t count; /* number of wanted pieces; after the reading, of pieces that were read */
+	size_t once;  /* number of first pieces that are read only once */
 	size_t hint;
-	bool disturbed; /* the reading took far longer than usual: we were interrupted */
+	bool disturbed; /* the reading took far longer than usual, so it was interrupted */
 	int64_t usual_ns;
 };
 
@@ -35,9 +35,10 @@ bool remote_batch_init(struct remote_batch *s, struct mem *mem) OW_MUST_CHECK;
 void remote_batch_release(struct remote_batch *s, struct mem *mem);
 
 void remote_batch_begin(struct remote_batch *s);
-/* Without room it is left out, and read later when it is asked for. */
+/* Adds a piece. Without room it is left out and read later on demand. */
 void remote_batch_want(struct remote_batch *s, uint64_t at, size_t len);
-/* Pieces that were added so far are read once; pieces added later are read twice in a row, for remote_batch_again. */
+/* Marks the pieces added so far to be read once; later pieces are read twice in a row, for
+ * remote_batch_again. */
 void remote_batch_once(struct remote_batch *s);
 void remote_batch_read(struct remote_batch *s, struct remote *r);
 /* The bytes, from the batch, or else read into `own` now; NULL when they cannot be read. *piece is the number of the
@@ -45,15 +46,16 @@ void remote_batch_read(struct remote_batch *s, struct remote *r);
 const unsigned char *remote_batch_get(struct remote_batch *s, struct remote *r, uint64_t at,
 				      size_t len, unsigned char *own, uint32_t *piece);
 
-/* The same bytes as they were read again; NULL for bytes that are not from the batch. */
+/* Returns the bytes of the second reading; NULL for bytes that are not from the batch. */
 const unsigned char *remote_batch_again(const struct remote_batch *s, const unsigned char *bytes);
 
 struct cpu_colocate {
-	cpu_set_t home; /* where we may run otherwise */
+	cpu_set_t home; /* processors on which this thread may run normally */
 	bool knows_home, away;
 };
 
-/* False when that cannot be, or makes no sense: then we are where we were. The caller goes back. */
+/* Moves this thread to the processor of another one. Returns false, without a move, if that is
+ * impossible or useless. The caller moves back. */
 bool cpu_colocate_enter(struct cpu_colocate *b, pid_t pid, pid_t tid);
 void cpu_colocate_leave(struct cpu_colocate *b);
 

@@ -14,21 +14,23 @@
 #define SECOND_NS 1000000000
 #define SCAN_NS (SECOND_NS / 4)
 #define MAX_WAIT_NS ((int64_t)4 * SECOND_NS)
-#define STRIKES 20 /* rounds that make no sense, until it is searched for again */
-#define SHARE 112  /* one part in this many of a processor; with start and end a hundredth */
+#define STRIKES 20 /* number of implausible rounds after which the interpreter is searched again */
+/* sampling may use one part in this many of a processor; with start and end about 1 % */
+#define SHARE 112
 #define SHARE_HZ 100u
 #define SAVED_TICKS 20
 #define OWED_TICKS 20
-#define LEFT_OUT_MOST 9 /* in a row: then a sample is taken anyway */
+#define LEFT_OUT_MOST 9 /* after this many skipped ticks in a row a sample is taken anyway */
 #define START_TRIES 40
 #define START_WAIT_NS (SECOND_NS / 20)
-#define MAX_PERIODS 5 /* a machine that stood still says nothing about where the job was */
+/* after a longer pause of the machine, the time is not attributed to a stack */
+#define MAX_PERIODS 5
 
 struct sampled {
 	pid_t pid;
-	uint64_t start_ticks; /* who it is, when its number is used again */
-	bool is_root;	      /* named by the caller */
-	bool open;	      /* p is; else it is not a Python process, for now */
+	uint64_t start_ticks; /* start time, to recognise a reused pid */
+	bool is_root;	      /* the caller named the process */
+	bool open;	      /* p is open; otherwise this is not a Python process for now */
 	bool counted;
 	int64_t next_try_ns, wait_ns;
 	uint32_t strikes;
@@ -39,8 +41,6 @@ void sampler_init(struct sampler *s, struct mem *mem, bool children)
 {
 	*s = (struct sampler){ .mem = mem, .children = children, .scanned_ns = INT64_MIN };
 }
-
-/* ---- processes ---- */
 
 static void close_process(struct sampler *s, struct sampled *item)
 {
@@ -143,8 +143,6 @@ bool sampler_watch(struct sampler *s, pid_t pid)
 	return item;
 }
 
-/* ---- children ---- */
-
 static bool is_same_process(const struct sampled *item)
 {
 	struct proc_stat stat;
@@ -182,7 +180,7 @@ static ow_status scan_children(struct sampler *s, int64_t now_ns, struct ow_erro
 	return good ? OW_OK : error_no_memory(err);
 }
 
-/* A process may become a Python process: shells execute it, and it takes time to start. */
+/* Tries again to open a process: a shell may execute Python, which takes time to start. */
 static ow_status try_again(struct sampler *s, struct sampled *item, int64_t now_ns,
 			   struct ow_error *err)
 {
@@ -197,14 +195,14 @@ static ow_status try_again(struct sampler *s, struct sampled *item, int64_t now_
 			*err = why;
 		return status;
 	}
-	/* One that is just starting is ready soon. */
+	/* an interpreter that is just starting is ready soon */
 	item->wait_ns =
 		status == OW_E_EMPTY ? SCAN_NS : MIN(MAX(item->wait_ns * 2, SCAN_NS), MAX_WAIT_NS);
 	item->next_try_ns = now_ns + item->wait_ns;
 	return OW_OK;
 }
 
-/* Now and then: who is gone, who has come, who has become readable. */
+/* Now and then looks for processes that ended, started or became readable. */
 static ow_status look_around(struct sampler *s, int64_t now_ns, struct ow_error *err)
 {
 	if (s->scanned_ns != INT64_MIN && now_ns - s->scanned_ns < SCAN_NS)
@@ -220,9 +218,7 @@ static ow_status look_around(struct sampler *s, int64_t now_ns, struct ow_error 
 	return OW_OK;
 }
 
-/* ---- sampling ---- */
-
-/* Samples one process; sets *gone when it has ended. */
+/* Samples one process; sets *gone if it has ended. */
 static ow_status sample_one(struct sampler *s, struct sampled *item, int64_t now_ns,
 			    py_take_fn take, void *arg, bool *gone, struct ow_error *err)
 {
@@ -243,12 +239,10 @@ static ow_status sample_one(struct sampler *s, struct sampled *item, int64_t now
 	}
 	if (++item->strikes < STRIKES)
 		return OW_OK;
-	close_process(s, item); /* it has run another program, perhaps */
+	close_process(s, item); /* the process may have executed another program */
 	item->next_try_ns = now_ns;
 	return OW_OK;
 }
-
-/* ---- what it takes ---- */
 
 static int64_t own_cpu_ns(void)
 {
@@ -263,7 +257,7 @@ void sampler_limit(struct sampler *s, uint32_t hz, bool own_thread)
 	s->cpu_mark_ns = own_cpu_ns();
 }
 
-/* False when this tick is to be left out. */
+/* Begins a tick; false if it should be skipped. */
 static bool begin_tick(struct sampler *s)
 {
 	int64_t now;
@@ -289,8 +283,6 @@ static void end_tick(struct sampler *s)
 	if (s->allowance_ns && !s->own_thread)
 		s->credit_ns -= own_cpu_ns() - s->cpu_mark_ns;
 }
-
-/* ---- a tick ---- */
 
 static ow_status sample_processes(struct sampler *s, int64_t now_ns, py_take_fn take, void *arg,
 				  struct ow_error *err)
@@ -359,9 +351,7 @@ bool sampler_pids(const struct sampler *s, struct pid_list *list)
 	return true;
 }
 
-/* ---- by the clock ---- */
-
-/* Signals end the sleep: go_on is asked then. */
+/* Sleeps until a time; signals end the sleep so that go_on is called. */
 static void sleep_until(int64_t ns)
 {
 	struct timespec until = { ns / SECOND_NS, ns % SECOND_NS };
@@ -416,8 +406,6 @@ struct sample_row_thread {
 	bool is_loader;
 };
 
-/* ---- rows of the model ---- */
-
 void sample_rows_init(struct sample_rows *rows, struct builder *b, const struct sampler *sampler,
 		      int64_t period_ns)
 {
@@ -428,7 +416,8 @@ void sample_rows_init(struct sample_rows *rows, struct builder *b, const struct 
 		b->m->metric.is_default[rows->wall.v] = 1;
 }
 
-/* At the end, since the native stacks of a thread find its track by what it was made of. */
+/* Marks loader threads at the end, because native stacks find a thread's track by its original
+ * properties. */
 static void mark_loaders(struct sample_rows *rows)
 {
 	for (size_t i = 1; i <= rows->count; i++)
@@ -444,7 +433,7 @@ void sample_rows_release(struct sample_rows *rows)
 	rows->count = rows->cap = 0;
 }
 
-/* Workers of PyTorch's DataLoader. */
+/* Detects workers of PyTorch's DataLoader. */
 static bool is_loader(const struct py_thread *thread)
 {
 	for (size_t i = 0; i < thread->frame_count; i++) {
@@ -519,7 +508,8 @@ void sample_rows_take(void *arg, struct py_process *p, struct py_thread *thread)
 		return;
 	if (!thread->same || !row->stack.v) {
 		row->stack = make_stack(b, thread);
-		row->is_loader = row->is_loader || is_loader(thread); /* it may just begin */
+		/* the worker may have just started */
+		row->is_loader = row->is_loader || is_loader(thread);
 	}
 	sample.stack = row->stack;
 	sample.track = row->track;

@@ -11,21 +11,21 @@
 #include "live/pystack/py_process.h"
 #include "model/builder.h"
 
-struct sampled; /* one process */
+struct sampled; /* one process (private to sampler.c) */
 
 struct sampler {
 	struct mem *mem;
-	bool children; /* follow what is started */
+	bool children; /* also sample child processes */
 	struct sampled **items;
 	size_t count, cap;
-	int64_t scanned_ns; /* when children were looked for */
+	int64_t scanned_ns; /* time of the last search for children */
 	/* Processor time that sampling may use per tick; 0: no limit. Unused time is saved up; without any left, ticks are
 	 * left out and counted. */
 	int64_t allowance_ns;
-	bool own_thread; /* sampling includes everything that this thread does between two ticks */
+	bool own_thread; /* sampling runs on its own thread, so its whole CPU time counts */
 	int64_t credit_ns, cpu_mark_ns;
-	uint32_t left_out_in_row; /* ticks before this one */
-	/* sums of the processes that have ended; see sampler_sums */
+	uint32_t left_out_in_row; /* number of skipped ticks before this one */
+	/* Sums of ended processes; see sampler_sums. */
 	uint64_t samples, torn, reads;
 	uint64_t left_out;
 	uint32_t processes;
@@ -33,42 +33,45 @@ struct sampler {
 
 struct sampler_sums {
 	uint64_t samples, torn, reads;
-	uint64_t left_out;  /* ticks */
-	uint32_t processes; /* ever sampled */
-	uint32_t alive;	    /* are sampled now */
+	uint64_t left_out;  /* number of skipped ticks */
+	uint32_t processes; /* number of processes that were ever sampled */
+	uint32_t alive;	    /* number of processes that are sampled now */
 };
 
 void sampler_init(struct sampler *s, struct mem *mem, bool children);
 void sampler_release(struct sampler *s);
-/* A process must be a Python one that we may read. One that is just starting is waited for, two seconds at most. */
+/* Adds a process, which must be a readable Python process. One that is just starting is waited for, at
+ * most two seconds. */
 ow_status sampler_add(struct sampler *s, pid_t pid, struct ow_error *err);
 
-/* The same for any process, whatever it runs: it is sampled as soon as it is a Python one. False without memory. */
+/* Adds any process; it is sampled as soon as it runs Python. False without memory. */
 bool sampler_watch(struct sampler *s, pid_t pid);
 
-/* Looking takes no more than a hundredth of a processor at 100 ticks a second or fewer; of more, as much for each. */
+/* Limits sampling to 1 % of a processor at up to 100 ticks a second; above, in proportion. */
 void sampler_limit(struct sampler *s, uint32_t hz, bool own_thread);
 
-/* Times are nanoseconds of any clock that does not go backwards. Only memory fails; a process that has ended is
- * forgotten. */
+/* Takes one sample of all processes. Times are nanoseconds of any monotonic clock. Fails only without
+ * memory; ended processes are forgotten. */
 ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void *arg,
 		       struct ow_error *err);
-/* One that is sampled as a Python process at present; or NULL. */
+/* Returns a process that is sampled as a Python process now; or NULL. */
 struct py_process *sampler_find(const struct sampler *s, pid_t pid);
 void sampler_sums(const struct sampler *s, struct sampler_sums *sums);
 
-/* Adds all processes of the jobs, also those that do not run Python. False without memory. */
+/* Adds all processes of the jobs, also those without Python. False without memory. */
 bool sampler_pids(const struct sampler *s, struct pid_list *list);
 
 struct sampler_clock {
 	uint32_t hz;
-	int64_t for_ns;		   /* 0: until all have ended */
-	bool (*go_on)(void *arg);  /* asked before every sample; NULL: always */
-	int64_t (*now)(void *arg); /* what the samples' times are; steady */
+	int64_t for_ns; /* how long to sample; 0: until all processes have ended */
+	/* called before every sample, returns false to stop; NULL: never stop */
+	bool (*go_on)(void *arg);
+	int64_t (*now)(void *arg); /* returns the times of the samples; steady */
 	/* Waits until that time of the steady clock, or a signal; NULL: sleeps. */
 	void (*wait)(void *arg, int64_t until_ns);
 	void *arg;
-	uint64_t ticks, late_ticks; /* late: the machine was too busy for them */
+	/* number of ticks, and of ticks missed because the machine was busy */
+	uint64_t ticks, late_ticks;
 };
 /* Samples until the time is over, all processes have ended, or go_on says no. Ticks are spread by a quarter of their
  * distance, so that they do not fall into step with what they measure. */
@@ -78,18 +81,19 @@ ow_status sampler_run(struct sampler *s, struct sampler_clock *clock, py_take_fn
 struct sample_rows {
 	struct builder *b;
 	const struct sampler *sampler;
-	struct sample_row_thread *threads; /* 0 is not used */
+	struct sample_row_thread *threads; /* threads; item 0 is not used */
 	size_t count, cap;
 	metric_id wall, cpu;
 	int64_t period_ns;
 	int64_t now_ns; /* set by the caller before a tick */
 };
 
-/* Samples belong to b->source. */
+/* Prepares rows; samples belong to b->source. */
 void sample_rows_init(struct sample_rows *rows, struct builder *b, const struct sampler *sampler,
 		      int64_t period_ns);
 void sample_rows_release(struct sample_rows *rows);
-/* A py_take_fn; arg is the struct sample_rows. Failures are the builder's. */
+/* Adds a sample; a py_take_fn whose arg is the struct sample_rows. Failures are reported by the
+ * builder. */
 void sample_rows_take(void *arg, struct py_process *p, struct py_thread *thread);
 
 #endif

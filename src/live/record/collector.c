@@ -21,8 +21,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- the memory that a recorded process shares ---- */
-
 #define REGION_MOST ((size_t)64 << 20) /* also of other versions, which are refused with a reason */
 
 /* Memory of `least` to `most` bytes that cannot be made smaller, or NULL. A process can claim any size at no cost. */
@@ -159,8 +157,6 @@ struct str process_view_text(const struct process_view *v, uint32_t number, char
 	return str_make(to, len);
 }
 
-/* ---- records ---- */
-
 /* Rings do not call for their reader: a recorded program must not make calls that it would not make alone. So the next
  * look comes the sooner the fuller they were at the last one. Waking up is what costs. */
 #define LOOK_MS 50
@@ -170,8 +166,6 @@ struct str process_view_text(const struct process_view *v, uint32_t number, char
 #define RETRY_NS (1000 * 1000000LL) /* after a failed write */
 #define GIVE_UP_NS ((int64_t)10000000000)
 #define RUN_RECORDS 4096u
-
-/* ---- the step meter ---- */
 
 enum step_mark step_mark_of(struct str name)
 {
@@ -245,8 +239,6 @@ void collector_report(struct collector *c, const char *format, ...)
 		c->message(c->message_arg, text, MIN((size_t)len, sizeof(text) - 1));
 }
 
-/* ---- texts ---- */
-
 void collector_add_text(struct collector *c, struct collected *p, enum live_text_kind kind,
 			uint32_t number, uint32_t text)
 {
@@ -286,8 +278,6 @@ void collector_need_name(struct collector *c, struct collected *p, uint64_t numb
 	recording_add_text(c->recording, p->number, LIVE_NAME, (uint32_t)number, text);
 	see_name(p, (uint32_t)number, text);
 }
-
-/* ---- rings ---- */
 
 static void see_step(struct collected *p, const struct ring_record *r)
 {
@@ -417,8 +407,6 @@ bool collector_flush(struct collector *c)
 	for_rings(c, forget_ring);
 	return false;
 }
-
-/* ---- processes ---- */
 
 static void release_process(struct collector *c, struct collected *p)
 {
@@ -565,8 +553,6 @@ static void give_up_ended(struct collector *c)
 	}
 	remove_ended(c);
 }
-
-/* ---- turns ---- */
 
 void collector_init(struct collector *c, struct mem *mem, struct recording *recording)
 {
@@ -782,8 +768,6 @@ void collector_leave(struct collector *c)
 	release_all(c);
 }
 
-/* ---- new files ---- */
-
 void collector_introduce(struct collector *c, struct collected *p)
 {
 	const struct ring_process *process = p->view.process;
@@ -847,8 +831,6 @@ void collector_begin_file(struct collector *c)
 	c->files++;
 	c->last_look_ns = 0; /* look at hooks and names at once */
 }
-
-/* ---- for lists of jobs ---- */
 
 static int32_t rank_of(const struct collected *p)
 {

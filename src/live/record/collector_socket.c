@@ -23,8 +23,6 @@
 #define OLD_SECONDS 60 /* a collector that is starting makes its folder before it listens */
 #define KNOWN_MOST 65536u
 
-/* ---- folders of killed collectors ---- */
-
 /*
  * A killed collector cannot remove its socket. The next collector of the same user removes folders in which no
  * process listens any more, unless they are new.
@@ -85,8 +83,6 @@ static void stale_sockets_remove(const char *base)
 		closedir(dir);
 }
 
-/* ---- packets with a descriptor ---- */
-
 size_t packet_receive(int socket, void *to, size_t size, int *fd, bool *closed)
 {
 	struct iovec part = { to, size };
@@ -111,8 +107,6 @@ size_t packet_receive(int socket, void *to, size_t size, int *fd, bool *closed)
 		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
 	return (size_t)n;
 }
-
-/* ---- messages ---- */
 
 static void refuse_process(struct collector *c, uint32_t pid, uint32_t number, const char *why)
 {
@@ -324,8 +318,6 @@ bool collector_accept(struct collector *c, bool *more)
 	}
 	return add_process(c, fd, (uint32_t)peer.pid, ++c->last_number) != NULL;
 }
-
-/* ---- the socket ---- */
 
 static ow_status make_socket(struct collector *c, struct ow_error *err)
 {

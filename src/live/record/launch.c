@@ -30,8 +30,6 @@
 #define SETTLE_NS (200 * 1000000LL) /* for those that are just about to end */
 #define SEARCH_NS (500 * 1000000LL)
 
-/* ---- where the recorder is ---- */
-
 /*
  * The library is looked for at OPWATCH_RECORDER, beside this program or library, and in the private directory of
  * an installation.
@@ -87,8 +85,6 @@ ow_status recorder_find(char *path, size_t size, struct ow_error *err)
 struct variable {
 	const char *name, *value;
 };
-
-/* ---- the environment of the job ---- */
 
 /*
  * The recorder is appended to lists such as LD_PRELOAD, so what the user put there still comes first.
@@ -202,8 +198,6 @@ char *const *environment_make(struct arena *arena, const char *recorder, const c
 			return NULL;
 	return merge_environment(arena, list, count);
 }
-
-/* ---- processes that outlive the first one ---- */
 
 /*
  * Daemons and background workers of the job. Connected processes are known. Others, which have not recorded
@@ -335,8 +329,6 @@ struct running {
 	bool cancelled; /* a signal came after the job's first process had ended */
 };
 
-/* ---- starting the job ---- */
-
 /* In the child; only what may be called there. */
 static void become_job(const struct running *r, char *const *env, int report)
 {
@@ -452,8 +444,6 @@ static void run_turn(struct running *r)
 		usleep(10000); /* without memory nothing is read; the job goes on */
 	take_signals(r);
 }
-
-/* ---- what runs on ---- */
 
 /* Without memory: none, as far as is known. */
 static size_t find_left(const struct running *r, struct pid_list *list)

@@ -68,8 +68,6 @@ struct live_functions {
 	int64_t tick_ns, faded_ns;
 };
 
-/* ---- the table ---- */
-
 static uint64_t hash_text(const char *a, const char *b)
 {
 	uint64_t hash = 0;
@@ -146,8 +144,6 @@ static void add_time(struct live_functions *f, uint32_t entry, bool innermost, d
 	e->stack = f->stacks;
 }
 
-/* ---- Python ---- */
-
 /* The last two parts of a path say which file it is. */
 static struct str end_of_path(struct str path)
 {
@@ -184,8 +180,6 @@ static void take_python(void *arg, struct py_process *p, struct py_thread *threa
 	for (size_t i = 0; i < thread->frame_count; i++)
 		add_time(f, python_entry(f, &thread->frames[i]), i == 0, PERIOD_NS, cpu);
 }
-
-/* ---- native ---- */
 
 static uint32_t native_entry(struct native_target *t, uint64_t pc)
 {
@@ -265,8 +259,6 @@ static bool has_native(const struct live_functions *f, pid_t pid)
 			return true;
 	return false;
 }
-
-/* ---- the thread ---- */
 
 static void forget_targets(struct live_functions *f)
 {

@@ -183,8 +183,6 @@ ow_status recording_appear(struct recording *r, struct ow_error *err)
 	return status;
 }
 
-/* ---- gathering ---- */
-
 void recording_add_process(struct recording *r, const struct live_process *process)
 {
 	buf_add(&r->process, process, sizeof(*process));
@@ -260,8 +258,6 @@ bool recording_is_pending(const struct recording *r)
 	return r->process.len || r->place.len || r->run.len || r->text.len || r->count.len ||
 	       r->end.len || r->frame.len || r->stack.len || r->sample.len;
 }
-
-/* ---- writing ---- */
 
 static uint32_t make_parts(const struct recording *r, struct opw_part *parts)
 {
@@ -357,8 +353,6 @@ ow_status recording_close(struct recording *r, struct ow_error *err)
 	release_recording(r);
 	return status;
 }
-
-/* ---- frames and stacks ---- */
 
 /*
  * Each frame and stack is written once per file and referred to by its number.

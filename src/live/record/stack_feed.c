@@ -16,8 +16,8 @@
 
 #define PATIENCE_NS (SECOND_NS / 10)
 #define SLOW_NS (SECOND_NS / 20)
-#define SLOW_PAUSE                                                                                 \
-	20 /* times what a slow round took: the job gets a twentieth of the collector's time */
+/* times what a slow round took: the job gets a twentieth of the collector's time */
+#define SLOW_PAUSE 20
 
 struct feed_side {
 	struct side_thread *thread;
@@ -33,8 +33,6 @@ struct feed_thread {
 	int64_t last_ns;
 	bool named; /* in this file */
 };
-
-/* ---- numbers ---- */
 
 static uint32_t frame_number(struct stack_feed *f, const struct py_frame *frame)
 {
@@ -57,8 +55,6 @@ static uint32_t stack_number(struct stack_feed *f, const struct py_thread *threa
 	f->no_memory |= f->table.no_memory;
 	return stack;
 }
-
-/* ---- samples ---- */
 
 static struct feed_thread *find_thread(struct stack_feed *f, const struct py_process *p,
 				       struct py_thread *thread)
@@ -199,8 +195,6 @@ static int64_t sample_all(void *arg, int64_t now_ns)
 	return next - f->period_ns / 8 + (int64_t)(f->dice % (uint64_t)(f->period_ns / 4 + 1));
 }
 
-/* ---- all ---- */
-
 static struct feed_side *start_side(struct stack_feed *f, uint32_t hz)
 {
 	struct feed_side *side = mem_zalloc(side_mem(), sizeof(*side));
@@ -257,7 +251,7 @@ void stack_feed_close(struct stack_feed *f)
 	add_note(f, f->late, "samples missed: the machine was busy");
 	add_note(f, f->unknown, "samples dropped: the thread is unknown");
 	add_note(f, f->unanswered, "samples missed: files or memory of the job did not answer");
-	add_note(f, f->no_memory, "time out of memory: stacks were no longer sampled after that");
+	add_note(f, f->no_memory, "time that memory ran out: stacks were not sampled after that");
 	f->c->beat = NULL;
 	if (is_over) { /* otherwise the thread keeps its working data */
 		sampler_release(&f->side->sampler);

@@ -53,8 +53,6 @@ static ow_status add_processes(struct sampler *s, const int64_t *pids, size_t co
 	return OW_OK;
 }
 
-/* ---- for some time ---- */
-
 struct stack_recording {
 	struct sampler sampler;
 	struct sampler_clock clock;
@@ -162,7 +160,7 @@ static void note_losses(struct stack_recording *r, const struct ow_stacks_summar
 	if (r->native.unjoined)
 		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, r->native.unjoined,
 				  "native samples without Python functions: the Python stack had "
-				  "moved on when it was read");
+				  "changed before it was read");
 	if (r->native.refused.count)
 		builder_note_many(r->b, NOTE_INFO, OW_NO_OFFSET, r->native.refused.count,
 				  "processes without native stacks: the kernel does not provide "
@@ -268,8 +266,6 @@ ow_status stacks_record(struct builder *b, struct mem *mem, const struct ow_stac
 	sampler_release(&r.sampler);
 	return status;
 }
-
-/* ---- once ---- */
 
 enum {
 	COLUMN_PID,

@@ -76,8 +76,6 @@ bool step_watch_mark(struct step_watches *w, pid_t pid, const char *name)
 	return true;
 }
 
-/* ---- which code ---- */
-
 /* "Net.train_step" or its last part, and where the interpreter keeps the last part only, that. */
 static bool is_named(const struct py_code *code, struct str marker, uint32_t minor)
 {
@@ -121,8 +119,6 @@ static uint64_t first_instruction(struct py_process *p, const struct py_code *co
 		return 0;
 	return bytes + o->by_data;
 }
-
-/* ---- watching ---- */
 
 /* 0, or the errno. */
 static int open_watch(struct step_watch *s, uint64_t address)
@@ -239,8 +235,6 @@ void step_watch_see(struct step_watches *w, struct py_process *p, const struct p
 			watch_code(w, p, thread, code, m, process, to);
 	}
 }
-
-/* ---- calls ---- */
 
 static void write_record(struct step_watch *s, struct recording *to, struct ring_record record)
 {

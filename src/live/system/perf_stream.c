@@ -93,8 +93,6 @@ static void put_trailer(struct perf_stream *s, pid_t pid, pid_t tid, uint64_t ts
 	put_u64(s, STREAM_CPU);
 }
 
-/* ---- the beginning ---- */
-
 static void put_event(struct perf_stream *s, enum perf_stream_event id, uint64_t config,
 		      uint64_t period)
 {
@@ -182,8 +180,6 @@ bool perf_stream_end(struct perf_stream *s)
 	buf_release(&s->bytes);
 	return !s->failure;
 }
-
-/* ---- records ---- */
 
 void perf_stream_sample(struct perf_stream *s, const struct stream_sample *sample)
 {

@@ -26,8 +26,6 @@ static size_t page_size(void)
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* ---- opening ---- */
-
 static int open_event(enum system_kind kind, int cpu, uint32_t hz)
 {
 	struct perf_event_attr attr = {
@@ -186,8 +184,6 @@ void system_events_wait(const struct system_events *e, int timeout_ms)
 			fds[count++] = (struct pollfd){ .fd = e->rings[i].fd, .events = POLLIN };
 	poll(fds, count, timeout_ms);
 }
-
-/* ---- reading ---- */
 
 static void copy_out(const struct system_ring *r, uint64_t at, void *to, size_t len)
 {

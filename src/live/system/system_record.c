@@ -82,8 +82,6 @@ struct recorder {
 	bool no_memory;
 };
 
-/* ---- processes ---- */
-
 static bool is_elsewhere(pid_t pid)
 {
 	char path[64];
@@ -126,8 +124,6 @@ static void forget_program(struct recorder *rec, pid_t pid)
 	t->tried = false;
 	t->elsewhere = is_elsewhere(pid);
 }
-
-/* ---- what runs already ---- */
 
 /* A file in another mount namespace is found through the process. */
 static void put_map(struct recorder *rec, struct target *t, const struct proc_map *m)
@@ -210,8 +206,6 @@ static void put_all_processes(struct recorder *rec)
 	for (size_t i = 0; i < rec->table.count; i++)
 		put_process(rec, rec->table.rows[i].pid);
 }
-
-/* ---- stacks ---- */
 
 struct stack {
 	uint64_t kernel[KERNEL_DEPTH], user[NATIVE_DEPTH];
@@ -305,8 +299,6 @@ static void put_sample(struct recorder *rec, enum perf_stream_event event, pid_t
 						 .user_count = stack->user_count,
 					 });
 }
-
-/* ---- waits ---- */
 
 static void put_sum(struct recorder *rec, struct wait_sum *sum)
 {
@@ -521,8 +513,6 @@ static void finish_all_waits(struct recorder *rec, int64_t now)
 	put_sums(rec);
 }
 
-/* ---- records ---- */
-
 static void take_clock(struct recorder *rec, const unsigned char *body, size_t len)
 {
 	struct native_sample s;
@@ -610,8 +600,6 @@ static void take_record(void *arg, enum system_kind kind, const struct perf_even
 	}
 }
 
-/* ---- what processes use ---- */
-
 static bool add_use(struct recorder *rec, const struct process_row *row, int64_t ts_ns)
 {
 	struct system_use use = { .pid = row->pid,
@@ -646,8 +634,6 @@ static void read_uses(struct recorder *rec)
 	r->hosts[r->host_count] = rec->table.host;
 	r->host_ns[r->host_count++] = now;
 }
-
-/* ---- all of it ---- */
 
 static void record_all(struct recorder *rec)
 {

@@ -8,7 +8,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 
 const struct table_source relation_alloc = {
 	.name = "alloc",
-	.doc = "one allocation (positive) or release (negative)",
+	.doc = "one allocation (positive size) or release (negative size)",
 	.is_table = true,
 	.table = TABLE_alloc,
 	.describe = describe,

@@ -273,7 +273,8 @@ static ow_status describe(struct table *t, struct ow_error *err)
 		  .fill = fill,
 		  .number = ARG_KEY },
 		{ .name = "value",
-		  .doc = "its value: text decoded, anything else as JSON; NULL for null",
+		  .doc = "value of the argument: text decoded, anything else as JSON; NULL for "
+			 "null",
 		  .type = TYPE_TEXT,
 		  .fill = fill,
 		  .number = ARG_VALUE },

@@ -15,32 +15,35 @@ struct row {
 };
 
 static const struct row_member members[] = {
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, base_run, "the run that it is compared with"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, base_run,
+		   "name of the run that this run is compared with"),
 	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, phase,
-		   "phase of the step, or unexplained: nothing was recorded"),
+		   "phase of the step; unexplained: nothing was recorded"),
 	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, op,
-		   "the operator, or what ran; the base's name if the base has it"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, line, "line of your code"),
+		   "name of the operator or other work; in the base, if the base has it"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, line, "line of code of the user's program"),
 	ROW_MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank"),
 	ROW_MEMBER(TYPE_INT, UNIT_NS, base_ns, "time in a mean steady step of the base"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, new_ns, "the same in this run"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, new_ns, "time in a mean steady step of this run"),
 	ROW_MEMBER(TYPE_INT, UNIT_NS, delta_ns,
 		   "new_ns - base_ns; all rows sum to the difference of the steps"),
-	ROW_MEMBER(TYPE_REAL, UNIT_NONE, base_count, "how often it begins in a step of the base"),
-	ROW_MEMBER(TYPE_REAL, UNIT_NONE, new_count, "the same in this run"),
+	ROW_MEMBER(TYPE_REAL, UNIT_NONE, base_count,
+		   "how often the work begins in a step of the base"),
+	ROW_MEMBER(TYPE_REAL, UNIT_NONE, new_count,
+		   "how often the work begins in a step of this run"),
 	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, change,
-		   "new, gone, count, duration, renamed, split or fused"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, matched_by, "how the two were matched"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, new_op, "its name in this run, when it differs"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, base_part, "the costliest kernel or call of the base"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, new_part, "the same in this run"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, file, "file of the line"),
+		   "kind of the change: new, gone, count, duration, renamed, split or fused"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, matched_by, "how the rows of the two runs were matched"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, new_op, "name in this run, when it differs"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, base_part, "costliest kernel or call of the base"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, new_part, "costliest kernel or call of this run"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, file, "file that contains the line"),
 	ROW_MEMBER(TYPE_INT, UNIT_NONE, line_number, "number of the line in its file"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 
 static const struct table_param params[] = {
-	{ "base", "name of the run to compare with; the first one", TYPE_TEXT },
+	{ "base", "name of the run to compare with; default: the first run", TYPE_TEXT },
 	{ NULL, NULL, 0 },
 };
 
@@ -215,7 +218,8 @@ static ow_status prepare(struct table *t, struct table_part *part, struct ow_err
 
 const struct table_source relation_diff = {
 	.name = "diff",
-	.doc = "each run compared with the first one, or with the run named by base: cells of a "
+	.doc = "each run compared with the first one, or with the run that base names; a row is "
+	       "one phase, op and line of a steady step"
 	       "steady step",
 	.params = params,
 	.describe = describe,

@@ -41,11 +41,11 @@ static const struct path_column derived[] = {
 	{ "op_type", "op.type", NULL },
 	{ "step", "step.number", NULL },
 	{ "track", "track.name", "name of the track: thread, stream or device" },
-	{ "thread", "track.name", "the same, by the name that traces use" },
+	{ "thread", "track.name", "name of the track, under the column name that traces use" },
 	{ "process", "track.process", NULL },
 	{ "pid", "track.pid", NULL },
 	{ "tid", "track.tid", NULL },
-	{ "track_kind", "track.kind", "host, device, stream, copy, …" },
+	{ "track_kind", "track.kind", "kind of the track: host, device, stream, copy, …" },
 	{ "device", "track.device.name", "name of the device" },
 	{ "rank", "track.source.rank", NULL },
 	{ "source_id", "track.source", NULL },
@@ -62,15 +62,19 @@ static void replace(struct table *t, const char *name, const char *doc, table_fi
 
 static ow_status describe(struct table *t, struct ow_error *err)
 {
-	replace(t, "name", "its own name, or the op's", fill_name);
-	replace(t, "ph", "letter of the trace event; X for a complete slice", fill_ph);
+	replace(t, "name", "name of the event itself, or of its op", fill_name);
+	replace(t, "ph", "phase letter of the trace event; X for a complete slice", fill_ph);
 	OW_TRY(columns_paths(t, TABLE_event, derived, err));
-	OW_TRY(columns_flag(t, TABLE_event, "unfinished", EVENT_UNFINISHED,
-			    "the source gives no end; closed with what is around it", err));
-	OW_TRY(columns_flag(t, TABLE_event, "overlaps", EVENT_OVERLAPS,
-			    "starts inside a slice of its track and ends after it", err));
+	OW_TRY(columns_flag(
+		t, TABLE_event, "unfinished", EVENT_UNFINISHED,
+		"true: the source gives no end, so the event ends with the slice around it", err));
+	OW_TRY(columns_flag(
+		t, TABLE_event, "overlaps", EVENT_OVERLAPS,
+		"true: the event starts inside a slice of its track and ends after that slice",
+		err));
 	return columns_flag(t, TABLE_event, "unmatched", EVENT_UNMATCHED,
-			    "an end without a begin, kept as a point in time", err);
+			    "true: the source has an end without a begin; kept as a point in time",
+			    err);
 }
 
 const struct table_source relation_event = {

@@ -11,23 +11,29 @@ struct row {
 };
 
 static const struct row_member members[] = {
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, rule, "the rule that found it"),
-	{ "severity", "info, low, medium or high", TYPE_TEXT, UNIT_ENUM,
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, rule, "name of the rule that made the finding"),
+	{ "severity", "severity of the finding: info, low, medium or high", TYPE_TEXT, UNIT_ENUM,
 	  offsetof(struct row, severity), &words_severity },
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, what, "what was found"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, location, "op, line, rank or device"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, advice, "what to try"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, falsified_by, "what would show that the finding is wrong"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, saving_low, "the step gets shorter by at least this"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, saving_high, "the step gets shorter by at most this"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, saving_after, "further saving after all rows above"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, what, "one sentence that says what was found"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, location,
+		   "op, line, rank or device that the finding is about"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, advice, "change that the user should try"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, falsified_by,
+		   "observation that would show that the finding is wrong"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, saving_low, "at least this much time is saved in a step"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, saving_high, "at most this much time is saved in a step"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, saving_after,
+		   "time that is saved in addition to the findings above"),
 	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, basis,
-		   "median or mean: the step that the saving refers to; bound: what the device "
+		   "step that the saving refers to: median or mean; bound: at best, by the peak "
+		   "rates of the device"
 		   "allows"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, confidence, "low, medium or high"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, evidence, "events and times that show it, as JSON"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, confidence,
+		   "confidence in the finding: low, medium or high"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, evidence,
+		   "events and times that show the finding, as JSON"),
 	ROW_MEMBER(TYPE_BOOL, UNIT_NONE, checked, "false when the rule lacked its data"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, why_not, "why the rule was not checked"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, why_not, "reason why the rule was not checked"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 

@@ -35,14 +35,14 @@ static ow_status fill_key(const struct table_part *p, const struct table_column 
 
 static ow_status describe(struct table *t, struct ow_error *err)
 {
-	OW_TRY(columns_add(
-		t,
-		&(struct table_column){ .name = "key",
-					.doc = "id: flows of one (source, category, key) "
-					       "belong together",
-					.type = TYPE_TEXT,
-					.fill = fill_key },
-		err));
+	OW_TRY(columns_add(t,
+			   &(struct table_column){ .name = "key",
+						   .doc = "id of the flow; flows of one (source, "
+							  "category, key) belong together"
+							  "belong together",
+						   .type = TYPE_TEXT,
+						   .fill = fill_key },
+			   err));
 	return columns_paths(t, TABLE_flow, derived, err);
 }
 

@@ -20,7 +20,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 
 const struct table_source relation_heap = {
 	.name = "heap",
-	.doc = "one change of the memory of a device or process, in time",
+	.doc = "one change of the memory in use on a device or in a process, with its time",
 	.is_table = true,
 	.table = TABLE_heap,
 	.describe = describe,

@@ -14,10 +14,13 @@ static const struct row_member members[] = {
 	ROW_MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank, from the content of the file"),
 	ROW_MEMBER(TYPE_INT, UNIT_NONE, source_id, "the input"),
 	ROW_MEMBER(TYPE_INT, UNIT_NS, from_ts,
-		   "first time of the piece, on the rank's own clock; NULL: from the beginning"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, origin_ts, "where the shift holds, on the rank's own clock"),
-	ROW_MEMBER(TYPE_REAL, UNIT_NS, shift, "what to add there"),
-	ROW_MEMBER(TYPE_REAL, UNIT_NONE, drift, "how much more per nanosecond after it"),
+		   "first time at which this piece of the clock applies, on the rank's own clock; "
+		   "NULL: from the beginning"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, origin_ts,
+		   "time at which shift_ns is exact, on the rank's own clock"),
+	ROW_MEMBER(TYPE_REAL, UNIT_NS, shift,
+		   "nanoseconds to add to the rank's time at that point"),
+	ROW_MEMBER(TYPE_REAL, UNIT_NONE, drift, "further shift per nanosecond after that point"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 
@@ -69,7 +72,7 @@ static ow_status prepare(struct table *t, struct table_part *part, struct ow_err
 
 const struct table_source relation_job_clock = {
 	.name = "job_clock",
-	.doc = "the clock of a rank against that of the lowest rank",
+	.doc = "clock of a rank, compared with the clock of the lowest rank",
 	.describe = describe,
 	.prepare = prepare,
 };

@@ -10,11 +10,12 @@ static const struct row_member members[] = {
 	ROW_MEMBER(TYPE_INT, UNIT_NONE, number, "number of the rank's row in job_rank"),
 	ROW_MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank, from the content of the file"),
 	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, op, "what ran"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, dur, "time of all runs"),
-	ROW_MEMBER(TYPE_INT, UNIT_COUNT, runs, "how often it ran"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, dur, "time of all runs of the operation"),
+	ROW_MEMBER(TYPE_INT, UNIT_COUNT, runs, "how often the operation ran"),
 	ROW_MEMBER(TYPE_INT, UNIT_COUNT, float_ops,
 		   "float operations of one run, NULL when unknown"),
-	ROW_MEMBER(TYPE_INT, UNIT_NONE, name_key, "equal for operations of one name"),
+	ROW_MEMBER(TYPE_INT, UNIT_NONE, name_key,
+		   "hash of the name; equal for operations of one name"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 

@@ -23,7 +23,8 @@ static const struct table_dict use_words = { use_texts, ARRAY_COUNT(use_texts) }
 	}
 #define SHARE(name, class)                                                                         \
 	{                                                                                          \
-		name "_share", "time that counts for this phase only, see the table phase",        \
+		name "_share",                                                                     \
+			"time of the step that belongs to this phase alone; see the table phase",  \
 			TYPE_INT, UNIT_NS, offsetof(struct row, class_ns[class]), NULL             \
 	}
 
@@ -31,16 +32,19 @@ static const struct row_member members[] = {
 	MEMBER(TYPE_INT, UNIT_NONE, number, "number of the rank's row in job_rank"),
 	MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank, from the content of the file"),
 	MEMBER(TYPE_INT, UNIT_NONE, step, "number of the step"),
-	MEMBER(TYPE_INT, UNIT_NS, start, "begin, on the rank's own clock"),
+	MEMBER(TYPE_INT, UNIT_NS, start, "begin of the step, on the rank's own clock"),
 	MEMBER(TYPE_INT, UNIT_NS, dur, "duration"),
-	{ "used_as", "steady, warm_up, last or incomplete on this rank", TYPE_TEXT, UNIT_ENUM,
-	  offsetof(struct row, used_as), &use_words },
-	MEMBER(TYPE_BOOL, UNIT_NONE, in_means, "steady on all ranks: in the means of job_rank"),
-	MEMBER(TYPE_INT, UNIT_NS, own_work, "the step less the time in nothing but collectives"),
-	MEMBER(TYPE_INT, UNIT_NS, peers_own_work, "the median of the other ranks of its role"),
-	MEMBER(TYPE_INT, UNIT_NS, wait, "in collectives, until the last rank arrived"),
-	MEMBER(TYPE_INT, UNIT_NS, transfer, "in collectives, the rest"),
-	MEMBER(TYPE_INT, UNIT_COUNT, device_slices, "slices of work on the device"),
+	{ "used_as", "state of the step on this rank: steady, warm_up, last or incomplete",
+	  TYPE_TEXT, UNIT_ENUM, offsetof(struct row, used_as), &use_words },
+	MEMBER(TYPE_BOOL, UNIT_NONE, in_means,
+	       "true: the step is steady on all ranks and counts in the means of job_rank"),
+	MEMBER(TYPE_INT, UNIT_NS, own_work,
+	       "time of the step minus the time in which only collectives ran"),
+	MEMBER(TYPE_INT, UNIT_NS, peers_own_work,
+	       "median own work of the other ranks of the same role"),
+	MEMBER(TYPE_INT, UNIT_NS, wait, "time in collectives until the last rank arrived"),
+	MEMBER(TYPE_INT, UNIT_NS, transfer, "time in collectives after the last rank arrived"),
+	MEMBER(TYPE_INT, UNIT_COUNT, device_slices, "number of slices of work on the device"),
 	SHARE("compute", CLASS_COMPUTE),
 	SHARE("communication", CLASS_COMMUNICATION),
 	SHARE("device_to_host", CLASS_DEVICE_TO_HOST),

@@ -17,7 +17,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 
 const struct table_source relation_link = {
 	.name = "link",
-	.doc = "joins two events: launch to kernel, send to receive",
+	.doc = "a pair of events: launch and kernel, send and receive",
 	.is_table = true,
 	.table = TABLE_link,
 	.describe = describe,

@@ -14,7 +14,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 
 const struct table_source relation_loss = {
 	.name = "loss",
-	.doc = "damage, loss or doubt found while importing",
+	.doc = "damage, loss or doubt in an input",
 	.is_table = true,
 	.table = TABLE_note,
 	.describe = describe,

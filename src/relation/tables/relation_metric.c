@@ -3,7 +3,7 @@
 
 const struct table_source relation_metric = {
 	.name = "metric",
-	.doc = "what samples measure: time, cycles, bytes",
+	.doc = "a metric that samples measure: time, cycles, bytes",
 	.is_table = true,
 	.table = TABLE_metric,
 };

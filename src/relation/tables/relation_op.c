@@ -2,10 +2,10 @@
 #include "relation/columns.h"
 
 static const struct path_column derived[] = {
-	{ "file", "stack.frame.file", "source file of the line that made it" },
+	{ "file", "stack.frame.file", "source file of the line that created the op" },
 	{ "line", "stack.frame.line", "that line" },
-	{ "function", "stack.frame.function", "the function it is in" },
-	{ "source", "source.path", "path of the input that defines it" },
+	{ "function", "stack.frame.function", "function that contains the line" },
+	{ "source", "source.path", "path of the input that defines the op" },
 	{ NULL, NULL, NULL },
 };
 
@@ -13,22 +13,26 @@ static ow_status describe(struct table *t, struct ow_error *err)
 {
 	OW_TRY(columns_paths(t, TABLE_op, derived, err));
 	OW_TRY(columns_flag(t, TABLE_op, "has_code", OP_HAS_CODE,
-			    "it has a call stack, maybe without frames", err));
+			    "true: the op has a call stack, maybe without frames", err));
 	OW_TRY(columns_flag(t, TABLE_op, "from_run", OP_FROM_RUN,
-			    "not in the graph: seen at run time only", err));
-	OW_TRY(columns_flag(t, TABLE_op, "ran", OP_COVERED, "a run-time record was seen", err));
+			    "true: the op is not in the graph and was seen only at run time", err));
+	OW_TRY(columns_flag(t, TABLE_op, "ran", OP_COVERED,
+			    "true: the input has a run-time record of the op", err));
 	OW_TRY(columns_flag(t, TABLE_op, "trainable", OP_TRAINABLE,
-			    "among the trainable variables of its graph", err));
+			    "true: the op is among the trainable variables of its graph", err));
 	OW_TRY(columns_flag(t, TABLE_op, "inferred_flops", OP_INFERRED_FLOPS,
-			    "float_ops were computed from shapes, not given", err));
-	OW_TRY(columns_flag(t, TABLE_op, "unknown_flops", OP_UNKNOWN_FLOPS,
-			    "has a formula, but shapes stayed unknown", err));
+			    "true: float_ops were computed from shapes, not given by the input",
+			    err));
+	OW_TRY(columns_flag(
+		t, TABLE_op, "unknown_flops", OP_UNKNOWN_FLOPS,
+		"true: the op has a formula for float operations, but its shapes are unknown",
+		err));
 	return OW_OK;
 }
 
 const struct table_source relation_op = {
 	.name = "op",
-	.doc = "what runs: a graph node, or a distinct operation of a trace",
+	.doc = "an operation: a graph node, or a distinct operation of a trace",
 	.is_table = true,
 	.table = TABLE_op,
 	.describe = describe,

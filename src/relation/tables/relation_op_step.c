@@ -67,24 +67,25 @@ static ow_status describe(struct table *t, struct ow_error *err)
 	static const struct {
 		const char *name, *doc;
 	} memory[] = {
-		{ "requested_bytes", "requested by its runs, accumulated" },
-		{ "peak_bytes", "most held at one time, added up over runs" },
-		{ "residual_bytes", "not released at the end" },
+		{ "requested_bytes", "bytes that the runs of the op requested, added up" },
+		{ "peak_bytes", "largest amount of memory held at one time, added up over runs" },
+		{ "residual_bytes", "bytes that were not released when the op ended" },
 		{ "output_bytes", "output tensors" },
 	};
 
 	OW_TRY(columns_paths(t, TABLE_op_step, derived, err));
-	OW_TRY(columns_add(t,
-			   &(struct table_column){ .name = "exec_ns",
-						   .doc = "time on the accelerator and the host",
-						   .type = TYPE_INT,
-						   .unit = UNIT_NS,
-						   .fill = fill_exec },
-			   err));
+	OW_TRY(columns_add(
+		t,
+		&(struct table_column){ .name = "exec_ns",
+					.doc = "time of the op on the accelerator and the host",
+					.type = TYPE_INT,
+					.unit = UNIT_NS,
+					.fill = fill_exec },
+		err));
 	columns_need(t, TABLE_BIT(memory));
 	OW_TRY(columns_add(t,
 			   &(struct table_column){ .name = "memory_count",
-						   .doc = "rows in memory",
+						   .doc = "number of rows in the table memory",
 						   .type = TYPE_INT,
 						   .unit = UNIT_COUNT,
 						   .fill = fill_memory_count },
@@ -103,7 +104,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 
 const struct table_source relation_op_step = {
 	.name = "op_step",
-	.doc = "one op in one step: what was measured",
+	.doc = "measurements of one op in one step",
 	.is_table = true,
 	.table = TABLE_op_step,
 	.describe = describe,

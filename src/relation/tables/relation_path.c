@@ -14,20 +14,22 @@ struct row {
 
 static const struct row_member members[] = {
 	ROW_MEMBER(TYPE_INT, UNIT_NONE, event,
-		   "the event, unknown for time in which nothing was recorded"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, op, "what ran, or what came after a latency"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, line, "line of your code"),
+		   "id of the event; NULL for time in which nothing was recorded"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, op,
+		   "name of the work, or of the work that follows a latency"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, line, "line of code of the user's program"),
 	ROW_MEMBER(TYPE_INT, UNIT_NONE, rank, "the rank"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, track, "where it ran"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, kind, "kernel, launch, host, host_gap, input, latency, …"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, ts, "begin in the replay"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, dur, "time on the path; all rows sum to the step"),
-	ROW_MEMBER(TYPE_REAL, UNIT_NONE, share, "part of the step"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, track, "track that the work ran on"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, kind,
+		   "kind of the piece: kernel, launch, host, host_gap, input, latency, …"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, ts, "begin of the piece in the replay"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, dur, "duration of the piece; all rows sum to the step"),
+	ROW_MEMBER(TYPE_REAL, UNIT_NONE, share, "share of the piece in the step"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 
 static const struct table_param params[] = {
-	{ "step", "number of the step; the steady step nearest the median", TYPE_INT },
+	{ "step", "number of the step; default: the steady step nearest the median", TYPE_INT },
 	{ NULL, NULL, 0 },
 };
 

@@ -20,24 +20,25 @@ struct phase {
 	}
 
 static const struct row_member members[] = {
-	MEMBER(TYPE_INT, UNIT_NONE, step,
-	       "number of the step; unknown for a recording without steps"),
+	MEMBER(TYPE_INT, UNIT_NONE, step, "number of the step; NULL for a recording without steps"),
 	MEMBER(TYPE_INT, UNIT_NONE, step_id, "the step"),
 	MEMBER(TYPE_INT, UNIT_NONE, source_id, "the input"),
 	MEMBER(TYPE_INT, UNIT_NONE, rank, "rank of the input"),
 	MEMBER(TYPE_INT, UNIT_NONE, device_id, "the device"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, device, "its name; NULL without device work"),
-	{ "phase", "what the time went to", TYPE_TEXT, UNIT_ENUM, offsetof(struct phase, phase),
-	  &words_phase_class },
+	MEMBER(TYPE_TEXT, UNIT_NONE, device, "name of the device; NULL without device work"),
+	{ "phase", "name of the phase: what the time was spent on", TYPE_TEXT, UNIT_ENUM,
+	  offsetof(struct phase, phase), &words_phase_class },
 	MEMBER(TYPE_INT, UNIT_NS, start, "begin of the step"),
 	MEMBER(TYPE_INT, UNIT_NS, dur, "duration of the step"),
-	MEMBER(TYPE_INT, UNIT_NS, share, "time that counts for this phase only"),
-	MEMBER(TYPE_INT, UNIT_NS, total, "time in which it was active, also below others"),
-	MEMBER(TYPE_INT, UNIT_NS, exposed, "total less overlapped"),
+	MEMBER(TYPE_INT, UNIT_NS, share, "time of the step that belongs to this phase alone"),
+	MEMBER(TYPE_INT, UNIT_NS, total,
+	       "time in which the phase was active, also during other phases"),
+	MEMBER(TYPE_INT, UNIT_NS, exposed, "total time of the phase minus the overlapped time"),
 	MEMBER(TYPE_INT, UNIT_NS, overlapped,
-	       "copies and communication: time with compute; else total less share"),
+	       "for copies and communication: time in which the device also computed; else total "
+	       "minus share"),
 	MEMBER(TYPE_BOOL, UNIT_NONE, in_means,
-	       "false for a step that is not steady: warm-up, last or incomplete"),
+	       "false: the step is not steady but warm-up, last or incomplete"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 
@@ -103,7 +104,7 @@ static ow_status prepare(struct table *t, struct table_part *part, struct ow_err
 
 const struct table_source relation_phase = {
 	.name = "phase",
-	.doc = "what the time of a step went to, per input and device",
+	.doc = "phases of a step: what its time was spent on, per input and device",
 	.describe = describe,
 	.prepare = prepare,
 };

@@ -2,9 +2,9 @@
 #include "relation/columns.h"
 
 static const struct path_column derived[] = {
-	{ "metric", "metric.name", "what was measured" },
+	{ "metric", "metric.name", "name of the metric: what was measured" },
 	{ "unit", "metric.unit", "unit of the weight" },
-	{ "function", "stack.frame.function", "the function that ran" },
+	{ "function", "stack.frame.function", "function that was running" },
 	{ "file", "stack.frame.file", NULL },
 	{ "line", "stack.frame.line", NULL },
 	{ "module", "stack.frame.module", NULL },
@@ -24,7 +24,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 
 const struct table_source relation_sample = {
 	.name = "sample",
-	.doc = "one sample: a call stack, and how much of a metric it stands for",
+	.doc = "one sample: a call stack and its weight in the unit of a metric",
 	.is_table = true,
 	.table = TABLE_sample,
 	.describe = describe,

@@ -2,7 +2,7 @@
 #include "relation/columns.h"
 
 static const struct path_column derived[] = {
-	{ "step", "step.number", "number of the step it holds, when it holds just one" },
+	{ "step", "step.number", "number of the step that the source holds, if it holds just one" },
 	{ NULL, NULL, NULL },
 };
 

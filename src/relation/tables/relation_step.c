@@ -21,15 +21,18 @@ struct step {
 static const struct row_member members[] = {
 	MEMBER(TYPE_INT, UNIT_NONE, id, "number of the row, unique over all runs"),
 	MEMBER(TYPE_INT, UNIT_NONE, number,
-	       "step number as the source or the user gives it; unknown when whole"),
+	       "number of the step, as given by the source or the user; NULL for a whole "
+	       "recording"),
 	MEMBER(TYPE_INT, UNIT_NS, start_ns, "begin of the step"),
-	MEMBER(TYPE_INT, UNIT_NS, end_ns, "its end, with the device work that was launched in it"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, name, "the marker that delimits it, if any"),
+	MEMBER(TYPE_INT, UNIT_NS, end_ns,
+	       "end of the step, with the device work that was launched in it"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, name, "name of the marker that delimits the step, if any"),
 	MEMBER(TYPE_BOOL, UNIT_NONE, whole,
-	       "not a step, but a whole recording: nothing says where its steps begin"),
-	MEMBER(TYPE_INT, UNIT_NS, dur, "from its begin to its end"),
-	MEMBER(TYPE_BOOL, UNIT_NONE, steady, "whole, after the warm-up and not the last one"),
-	MEMBER(TYPE_TEXT, UNIT_NONE, left_out, "why it is not steady"),
+	       "true: not a step, but a whole recording, because nothing marks its steps"),
+	MEMBER(TYPE_INT, UNIT_NS, dur, "time from the begin to the end of the step"),
+	MEMBER(TYPE_BOOL, UNIT_NONE, steady,
+	       "true: the step is complete, after the warm-up and not the last one"),
+	MEMBER(TYPE_TEXT, UNIT_NONE, left_out, "reason why the step is not steady"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 

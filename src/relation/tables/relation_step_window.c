@@ -16,7 +16,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 
 const struct table_source relation_step_window = {
 	.name = "step_window",
-	.doc = "one step of one source: when its marker says that it ran",
+	.doc = "one step of one source, with the time of its marker",
 	.is_table = true,
 	.table = TABLE_window,
 	.describe = describe,

@@ -2,7 +2,7 @@
 #include "relation/columns.h"
 
 static const struct path_column derived[] = {
-	{ "op", "op.name", "name of its producer" },
+	{ "op", "op.name", "name of the op that produced the tensor" },
 	{ "op_type", "op.type", NULL },
 	{ "step", "step.number", "number of the step" },
 	{ NULL, NULL, NULL },

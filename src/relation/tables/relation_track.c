@@ -16,7 +16,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 
 const struct table_source relation_track = {
 	.name = "track",
-	.doc = "a line of events: a host thread, a device stream, a device's executor",
+	.doc = "a row of the timeline: a host thread, a device stream, a device's executor",
 	.is_table = true,
 	.table = TABLE_track,
 	.describe = describe,

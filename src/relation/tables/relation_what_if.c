@@ -16,13 +16,14 @@ struct row {
 };
 
 static const struct row_member members[] = {
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, change, "the changes, as given"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, base_step, "the median steady step"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, replayed_step, "the same in the replay, without a change"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, new_step, "the step with the changes"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, new_low, "at least this (90 %)"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, new_high, "at most this (90 %)"),
-	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, refused, "why there is no prediction"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, change, "text of the changes, as given"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, base_step, "duration of the median steady step"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, replayed_step,
+		   "duration of the median steady step in the replay, without a change"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, new_step, "duration of the step with the changes"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, new_low, "lower end of the 90 % interval of the prediction"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, new_high, "upper end of the 90 % interval of the prediction"),
+	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, refused, "reason why there is no prediction"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 
@@ -125,7 +126,7 @@ static ow_status prepare(struct table *t, struct table_part *part, struct ow_err
 
 const struct table_source relation_what_if = {
 	.name = "what_if",
-	.doc = "what a step would take with changes, by replay",
+	.doc = "prediction, by replay, of how long a step would take with changes",
 	.params = params,
 	.describe = describe,
 	.prepare = prepare,

@@ -416,7 +416,7 @@ ow_status pickle_run(struct pickle *p)
 		return p->status;
 	if (!p->count)
 		return error_at(p->err, OW_E_CORRUPT, p->damage_offset, "not a pickle: %s",
-				p->damage ? p->damage : "it holds no value");
+				p->damage ? p->damage : "the pickle holds no value");
 	p->root = p->stack[p->count - 1];
 	return OW_OK;
 }

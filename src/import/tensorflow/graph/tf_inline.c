@@ -516,7 +516,7 @@ static void note_calls(struct inliner *in)
 		[WHY_MISSING] = "the graph does not have the function",
 		[WHY_UNUSABLE] = "the function is damaged or takes lists of tensors",
 		[WHY_RECURSION] = "the function calls itself, or calls are nested too deeply",
-		[WHY_TOO_MANY] = "there are too many",
+		[WHY_TOO_MANY] = "the graph has too many calls",
 	};
 	uint64_t uncalled = count_uncalled(&in->library);
 

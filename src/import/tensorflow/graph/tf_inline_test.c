@@ -325,7 +325,7 @@ static void test_explosion(void **state)
 	assert_int_equal(add_bytes(&w, "graphdef", &bytes), OW_OK);
 	assert_int_equal(finish(&w), OW_OK);
 	assert_in_range(w.m->op.count, 1000, 400000);
-	assert_note(&w, "function calls are not counted: there are too many");
+	assert_note(&w, "function calls are not counted: the graph has too many calls");
 	world_end(&w);
 }
 
@@ -358,7 +358,7 @@ static void test_long_names(void **state)
 	assert_int_equal(finish(&w), OW_OK);
 	used = atomic_load(&w.mem.used);
 	assert_in_range(used, 0, (size_t)512 << 20);
-	assert_note(&w, "there are too many");
+	assert_note(&w, "the graph has too many calls");
 	world_end(&w);
 	free(graph);
 }
