@@ -1,7 +1,7 @@
 /*
- * details.c: the routes that answer about items of the timeline: all that is known of one event, names that a regular
- * expression matches, and sums over an area (a range of time on some tracks). Each answer takes one pass over the events at
- * most. Times count from ow_ui.zero_ns, as in timeline.c.
+ * details.c: the routes that answer about items of the timeline: all that is known of one event or sample, names that a regular
+ * expression matches or that a line of code runs, and sums over an area (a range of time on some tracks). Each answer takes two
+ * passes over the events at most. Times count from ow_ui.zero_ns, as in timeline.c.
  */
 #include "page/page_int.h"
 
@@ -12,6 +12,7 @@
 #define NAMES_SHOWN 1000u
 #define LINKS_SHOWN 100u
 #define FRAMES_SHOWN 200u
+#define TRACKS_SHOWN 32u
 #define ARGS_SHOWN ((size_t)256 << 10)
 
 static void add_text(struct buf *to, const char *key, struct str text)
@@ -177,32 +178,102 @@ static void add_event(struct buf *to, const struct ow_ui *ui, uint32_t event)
 	buf_printf(to, ",\n\"stack_of\": \"%s\"", stack.v ? "call" : "creation");
 }
 
+/* What one look at the event's own row gives; the page shows it first. */
+static ow_status add_facts(struct buf *to, struct ow_ui *ui, uint32_t event, struct ow_error *err)
+{
+	OW_TRY(model_require_stacks(ui->profile->m, err));
+	add_event(to, ui, event);
+	return add_args(to, ui, event, err);
+}
+
+/* What takes a pass over all links and events. */
+static ow_status add_others(struct buf *to, struct ow_ui *ui, uint32_t event, struct ow_error *err)
+{
+	add_links(to, ui, event);
+	return add_like(to, ui, event, err);
+}
+
+/* Parameter part: "facts" is the event by itself, "others" its links and events of its name; all of it without one. */
 PAGE_HANDLER(event)
 {
 	struct ow_ui *u = ui;
 	int64_t event = server_param_int(request, "id", 0);
+	const char *part = server_param(request, "part");
+	bool facts = !part || strcmp(part, "others") != 0;
+	bool others = !part || strcmp(part, "facts") != 0;
 	struct reading reading;
 	struct ow_error err = { 0 };
-	struct model *m;
 	ow_status status;
 
 	if (!page_ready(u, reply))
 		return;
-	m = u->profile->m;
-	if (event <= 0 || event >= m->event.count) {
+	if (event <= 0 || event >= u->profile->m->event.count) {
 		server_fail(reply, 404, "there is no event %lld", (long long)event);
 		return;
 	}
 	status = api_read_begin(u->profile, TABLES_ALL, &reading, &err);
 	if (status == OW_OK) {
-		status = model_require_stacks(m, &err);
-		if (status == OW_OK) {
-			add_event(&reply->body, u, (uint32_t)event);
-			add_links(&reply->body, u, (uint32_t)event);
-			status = add_like(&reply->body, u, (uint32_t)event, &err);
-			if (status == OW_OK)
-				status = add_args(&reply->body, u, (uint32_t)event, &err);
-		}
+		if (facts)
+			status = add_facts(&reply->body, u, (uint32_t)event, &err);
+		else
+			buf_printf(&reply->body, "{\"event\": %lld", (long long)event);
+		if (status == OW_OK && others)
+			status = add_others(&reply->body, u, (uint32_t)event, &err);
+		status = api_read_end(u->profile, &reading, status, &err);
+	}
+	if (status != OW_OK)
+		page_fail(reply, status, &err);
+	else
+		buf_puts(&reply->body, "}\n");
+}
+
+/* ---- one sample ---- */
+
+static void add_sample(struct buf *to, const struct ow_ui *ui, uint32_t sample)
+{
+	const struct model *m = ui->profile->m;
+	uint32_t track = m->sample.track[sample].v, metric = m->sample.metric[sample].v;
+	uint32_t step = COLUMN_GET(m->sample.step, sample).v;
+	int32_t cpu = COLUMN_GET(m->sample.cpu, sample);
+
+	buf_printf(to, "{\"sample\": %u, \"track\": %u, \"weight\": %lld", sample, track,
+		   (long long)m->sample.weight[sample]);
+	add_text(to, "name", model_str(m, page_sample_name(m, sample)));
+	add_text(to, "metric", model_str(m, m->metric.name[metric]));
+	add_text(to, "unit", model_str(m, m->metric.unit[metric]));
+	add_text(to, "track_name", model_str(m, m->track.name[track]));
+	add_text(to, "process", model_str(m, m->track.process[track]));
+	add_text(to, "label", model_str(m, COLUMN_GET(m->sample.label, sample)));
+	add_text(to, "phase", page_word(&words_event_phase, COLUMN_GET(m->sample.phase, sample)));
+	add_known(to, "ts",
+		  m->sample.ts_ns[sample] == TIME_UNKNOWN
+			  ? TIME_UNKNOWN
+			  : wrap_sub(m->sample.ts_ns[sample], ui->zero_ns));
+	add_known(to, "step", step ? m->step.number[step] : TIME_UNKNOWN);
+	if (cpu)
+		add_known(to, "cpu", cpu - 1);
+	add_frames(to, m, m->sample.stack[sample]);
+}
+
+PAGE_HANDLER(sample)
+{
+	struct ow_ui *u = ui;
+	int64_t sample = server_param_int(request, "id", 0);
+	struct reading reading;
+	struct ow_error err = { 0 };
+	ow_status status;
+
+	if (!page_ready(u, reply))
+		return;
+	if (sample <= 0 || sample >= u->profile->m->sample.count) {
+		server_fail(reply, 404, "there is no sample %lld", (long long)sample);
+		return;
+	}
+	status = api_read_begin(u->profile, TABLES_ALL, &reading, &err);
+	if (status == OW_OK) {
+		status = model_require_stacks(u->profile->m, &err);
+		if (status == OW_OK)
+			add_sample(&reply->body, u, (uint32_t)sample);
 		status = api_read_end(u->profile, &reading, status, &err);
 	}
 	if (status != OW_OK)
@@ -307,13 +378,21 @@ static void drop_unmatched(struct sums *s, const struct model *m, struct regex_l
 			s->by_name[i].count = 0;
 }
 
-static ow_status search(struct ow_ui *ui, const char *pattern, struct buf *to, struct ow_error *err)
+static void sum_events(struct sums *s, const struct model *m)
+{
+	for (uint32_t i = 1; i < m->event.count; i++)
+		sums_add(s, page_event_name(m, i).v, i, known_duration(m, i));
+	for (uint32_t i = 1; i < m->sample.count; i++)
+		sums_add(s, page_sample_name(m, i).v, 0, 0);
+}
+
+static ow_status search_names(struct ow_ui *ui, const char *pattern, struct sums *sums,
+			      struct ow_error *err)
 {
 	const struct model *m = ui->profile->m;
 	char why[OW_ERROR_TEXT] = "";
 	char *whole;
 	struct regex_list regex;
-	struct sums sums = { 0 };
 	struct arena arena;
 	ow_status status;
 
@@ -324,30 +403,137 @@ static ow_status search(struct ow_ui *ui, const char *pattern, struct buf *to, s
 		       : error_no_memory(err);
 	arena_release(&arena);
 	OW_TRY(status);
-	if (*why)
+	if (*why) {
 		status = error_set(err, OW_E_USAGE, "%s", why);
-	else
-		status = sums_init(&sums, ui, err);
-	if (status == OW_OK && sums.by_name) {
-		for (uint32_t i = 1; i < m->event.count; i++)
-			sums_add(&sums, page_event_name(m, i).v, i, known_duration(m, i));
-		for (uint32_t i = 1; i < m->sample.count; i++)
-			sums_add(&sums, page_sample_name(m, i).v, 0, 0);
-		drop_unmatched(&sums, m, &regex);
+	} else {
+		sum_events(sums, m);
+		drop_unmatched(sums, m, &regex);
 		status = regex_list_status(&regex, err);
-		buf_puts(to, "{");
-		add_sums(to, &sums, ui);
-		buf_puts(to, "}\n");
-		sums_release(&sums);
 	}
 	regex_list_release(&regex);
+	return status;
+}
+
+enum { STACK_NEW, STACK_OTHER, STACK_OF_LINE };
+
+/* Whether a stack goes through a line. Each stack is looked at once: `state` keeps what was found. */
+static bool goes_through(const struct model *m, stack_id stack, const bool *frame_of_line,
+			 uint8_t *state)
+{
+	stack_id at = stack;
+	uint8_t found;
+
+	while (at.v && !state[at.v] && !frame_of_line[m->stack.frame[at.v].v])
+		at = m->stack.parent[at.v];
+	found = !at.v ? STACK_OTHER : state[at.v] ? state[at.v] : STACK_OF_LINE;
+	for (; stack.v && stack.v != at.v; stack = m->stack.parent[stack.v])
+		state[stack.v] = found;
+	if (at.v)
+		state[at.v] = found;
+	return found == STACK_OF_LINE;
+}
+
+/* Events that a line of code runs, or whose op it made. */
+static ow_status search_line(struct ow_ui *ui, const char *file, int64_t line, struct sums *sums,
+			     struct ow_error *err)
+{
+	struct model *m = ui->profile->m;
+	struct arena arena;
+	bool *of_line;
+	uint8_t *state;
+
+	OW_TRY(model_require_stacks(m, err));
+	arena_init(&arena, &ui->mem);
+	of_line = ARENA_ARRAY(&arena, bool, (size_t)m->frame.count + 1);
+	state = ARENA_ARRAY(&arena, uint8_t, (size_t)m->stack.count + 1);
+	if (!of_line || !state) {
+		arena_release(&arena);
+		return error_no_memory(err);
+	}
+	for (uint32_t i = 1; i < m->frame.count; i++)
+		of_line[i] = m->frame.line[i] == line &&
+			     str_eq(model_str(m, m->frame.file[i]), str_from(file));
+	for (uint32_t i = 1; i < m->event.count; i++) {
+		stack_id stack = COLUMN_GET(m->event.stack, i);
+
+		if (!stack.v)
+			stack = COLUMN_GET(m->op.stack, m->event.op[i].v);
+		if (goes_through(m, stack, of_line, state))
+			sums_add(sums, page_event_name(m, i).v, i, known_duration(m, i));
+	}
+	for (uint32_t i = 1; i < m->sample.count; i++)
+		if (goes_through(m, m->sample.stack[i], of_line, state))
+			sums_add(sums, page_sample_name(m, i).v, 0, 0);
+	arena_release(&arena);
+	return OW_OK;
+}
+
+struct track_sum {
+	uint32_t track;
+	int64_t ns;
+};
+
+static int by_track_time(const void *a, const void *b)
+{
+	const struct track_sum *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	return (x->track > y->track) - (x->track < y->track);
+}
+
+/* Tracks that run what was found, the busiest first. */
+static ow_status add_tracks(struct buf *to, const struct sums *s, const struct model *m,
+			    struct ow_error *err)
+{
+	struct arena arena;
+	struct track_sum *tracks;
+
+	arena_init(&arena, to->mem);
+	tracks = ARENA_ARRAY(&arena, struct track_sum, (size_t)m->track.count + 1);
+	for (uint32_t i = 1; tracks && i < m->event.count; i++)
+		if (s->by_name[page_event_name(m, i).v].count) {
+			uint32_t track = m->event.track[i].v;
+
+			tracks[track].track = track;
+			tracks[track].ns = wrap_add(tracks[track].ns, known_duration(m, i) + 1);
+		}
+	if (tracks)
+		qsort(tracks, m->track.count, sizeof(*tracks), by_track_time);
+	buf_puts(to, "\"tracks\": [");
+	for (uint32_t i = 0; tracks && i < m->track.count && i < TRACKS_SHOWN && tracks[i].ns > 0;
+	     i++)
+		buf_printf(to, "%s%u", i ? ", " : "", tracks[i].track);
+	buf_puts(to, "], ");
+	arena_release(&arena);
+	return tracks ? OW_OK : error_no_memory(err);
+}
+
+/* Parameters: q, a regular expression; or file and line, a line of code. With tracks=1 also where it runs. */
+static ow_status search(struct ow_ui *ui, const struct server_request *request, struct buf *to,
+			struct ow_error *err)
+{
+	const char *pattern = server_param(request, "q"), *file = server_param(request, "file");
+	struct sums sums = { 0 };
+	ow_status status = sums_init(&sums, ui, err);
+
+	if (status != OW_OK)
+		return status;
+	status = file ? search_line(ui, file, server_param_int(request, "line", 0), &sums, err)
+		      : search_names(ui, pattern ? pattern : "", &sums, err);
+	buf_puts(to, "{");
+	if (status == OW_OK && server_param_int(request, "tracks", 0))
+		status = add_tracks(to, &sums, ui->profile->m, err);
+	if (status == OW_OK)
+		add_sums(to, &sums, ui);
+	buf_puts(to, "}\n");
+	sums_release(&sums);
 	return status;
 }
 
 PAGE_HANDLER(search)
 {
 	struct ow_ui *u = ui;
-	const char *pattern = server_param(request, "q");
 	struct reading reading;
 	struct ow_error err = { 0 };
 	ow_status status;
@@ -356,7 +542,7 @@ PAGE_HANDLER(search)
 		return;
 	status = api_read_begin(u->profile, TABLES_ALL, &reading, &err);
 	if (status == OW_OK) {
-		status = search(u, pattern ? pattern : "", &reply->body, &err);
+		status = search(u, request, &reply->body, &err);
 		status = api_read_end(u->profile, &reading, status, &err);
 	}
 	if (status != OW_OK)

@@ -72,9 +72,21 @@ static void report_nothing(struct ow_ui *ui)
 	pthread_mutex_unlock(&ui->lock);
 }
 
+/* Another list of files takes the place of the old one. Called while no handler runs. */
+static void take_paths(struct ow_ui *ui, struct page_paths *chosen)
+{
+	page_free_paths(ui->chosen);
+	ui->chosen = chosen;
+	ui->paths = chosen->paths;
+	ui->path_count = chosen->count;
+	ui->marks = chosen->marks;
+	page_free_runs(ui);
+	ui->runs = NULL; /* its length was that of the old list */
+}
+
 /* Puts a new profile in the place of the old one. False while handlers run: then the caller tries again later. */
 static bool swap(struct ow_ui *ui, ow_profile *profile, struct tiles *tiles,
-		 const struct page_facts *facts)
+		 const struct page_facts *facts, struct page_paths *chosen)
 {
 	struct timespec until;
 	ow_profile *old_profile;
@@ -92,6 +104,8 @@ static bool swap(struct ow_ui *ui, ow_profile *profile, struct tiles *tiles,
 	ui->tiles = tiles;
 	ui->zero_ns = tiles_start(tiles);
 	ui->facts = *facts;
+	if (chosen)
+		take_paths(ui, chosen);
 	atomic_fetch_add(&ui->epoch, 1);
 	pthread_rwlock_unlock(&ui->swap);
 	tiles_free(old_tiles);
@@ -99,7 +113,8 @@ static bool swap(struct ow_ui *ui, ow_profile *profile, struct tiles *tiles,
 	return true;
 }
 
-static ow_status read_again(struct ow_ui *ui, struct ow_error *err)
+/* `chosen`: another list of files to be read and kept, or NULL. */
+static ow_status read_again(struct ow_ui *ui, struct page_paths *chosen, struct ow_error *err)
 {
 	struct ow_open_options options = ui->open;
 	ow_profile *profile = NULL;
@@ -111,14 +126,20 @@ static ow_status read_again(struct ow_ui *ui, struct ow_error *err)
 	if (ui->job)
 		status = ow_job_cut(ui->daemon_socket, ui->job, ui->job_last_ns, ui->paths[0], NULL,
 				    err);
-	if (status == OW_OK) {
+	if (status == OW_OK && chosen) {
+		for (size_t i = 0; i < chosen->count; i++)
+			chosen->marks[i] = mark_of(chosen->paths[i]);
+		status = ow_profile_open(chosen->paths, chosen->count, &options, &profile, err);
+		if (status == OW_OK)
+			status = page_check_used(profile, chosen, err);
+	} else if (status == OW_OK) {
 		page_mark_files(ui);
 		status = ow_profile_open(ui->paths, ui->path_count, &options, &profile, err);
 	}
 	if (status == OW_OK)
 		status = page_arrange(ui, profile, &tiles, &facts, err);
 	while (status == OW_OK && !atomic_load(&ui->cancelled))
-		if (swap(ui, profile, tiles, &facts))
+		if (swap(ui, profile, tiles, &facts, chosen))
 			return OW_OK;
 	tiles_free(tiles);
 	ow_profile_free(profile);
@@ -155,22 +176,56 @@ void page_wait_ns(struct ow_ui *ui, int64_t ns)
 		nanosleep(&pause, NULL);
 }
 
+/* The list of files that the user chose last, if it was not read yet. */
+static struct page_paths *take_proposed(struct ow_ui *ui)
+{
+	struct page_paths *proposed;
+
+	pthread_mutex_lock(&ui->lock);
+	proposed = ui->proposed;
+	ui->proposed = NULL;
+	pthread_mutex_unlock(&ui->lock);
+	return proposed;
+}
+
+/* Reads the files that the user chose. The page stays as it was when they cannot be read. */
+static void read_chosen(struct ow_ui *ui, struct page_paths *chosen)
+{
+	struct ow_error err = { 0 };
+
+	if (read_again(ui, chosen, &err) != OW_OK) {
+		pthread_mutex_lock(&ui->lock);
+		snprintf(ui->refused, sizeof(ui->refused), "The files stay as they were: %s",
+			 err.text);
+		pthread_mutex_unlock(&ui->lock);
+	}
+	if (ui->chosen != chosen) /* it was not taken */
+		page_free_paths(chosen);
+}
+
 static void *follow(void *arg)
 {
 	struct ow_ui *ui = arg;
 	int64_t pause = LOOK_NS;
 
 	while (!atomic_load(&ui->cancelled)) {
+		struct page_paths *chosen;
 		int64_t begin;
 		struct ow_error err = { 0 };
 
 		page_wait_ns(ui, pause);
 		pause = LOOK_NS;
-		if (atomic_load(&ui->cancelled) || atomic_load(&ui->frozen) ||
-		    atomic_load(&ui->state) != OW_UI_READY || !look(ui))
+		if (atomic_load(&ui->cancelled) || atomic_load(&ui->state) != OW_UI_READY)
+			continue;
+		chosen = take_proposed(ui);
+		if (chosen) {
+			read_chosen(ui, chosen);
+			continue;
+		}
+		if (atomic_load(&ui->frozen) || !look(ui))
 			continue;
 		begin = steady_ns();
-		if (read_again(ui, &err) == OW_OK)
+		if (read_again(ui, NULL, &err) == OW_OK)
 			report_nothing(ui);
 		else if (!atomic_load(&ui->cancelled))
 			report(ui, "the page is no longer updated: %s", err.text);

@@ -14,7 +14,7 @@
 #define KEPT_NS ((int64_t)60000000000)
 #define DOWNLOAD_MOST ((size_t)512 << 20)
 
-static void drop_scratch(struct page_child *child)
+void page_drop_scratch(struct page_child *child)
 {
 	if (!*child->folder)
 		return;
@@ -25,7 +25,7 @@ static void drop_scratch(struct page_child *child)
 static void close_child(struct page_child *child)
 {
 	ow_ui_close(child->ui);
-	drop_scratch(child);
+	page_drop_scratch(child);
 	*child = (struct page_child){ 0 };
 }
 
@@ -48,7 +48,7 @@ static struct page_child *new_child(struct ow_ui *ui)
 	return &ui->children[ui->child_count];
 }
 
-static ow_status make_scratch(struct page_child *child, struct ow_error *err)
+ow_status page_make_scratch(struct page_child *child, struct ow_error *err)
 {
 	const char *base = getenv("TMPDIR");
 	char folder[sizeof(child->folder)];
@@ -167,12 +167,12 @@ static ow_status open_job(struct ow_ui *ui, struct str name, const char **addres
 	if (!copy_text(job, sizeof(job), name, err))
 		return OW_E_USAGE;
 	child = new_child(ui);
-	OW_TRY(make_scratch(child, err));
+	OW_TRY(page_make_scratch(child, err));
 	status = ow_job_cut(ui->daemon_socket, job, KEPT_NS, child->path, NULL, err);
 	if (status == OW_OK)
 		status = start_child(ui, child, job, err);
 	if (status != OW_OK) {
-		drop_scratch(child);
+		page_drop_scratch(child);
 		return status;
 	}
 	ui->child_count++;
@@ -244,14 +244,14 @@ PAGE_HANDLER(keep)
 	struct ow_error err = { 0 };
 	char job[JOB_NAME];
 	ow_status status = copy_text(job, sizeof(job), request->body, &err)
-				   ? make_scratch(&scratch, &err)
+				   ? page_make_scratch(&scratch, &err)
 				   : OW_E_USAGE;
 
 	if (status == OW_OK)
 		status = ow_job_cut(u->daemon_socket, job, KEPT_NS, scratch.path, NULL, &err);
 	if (status == OW_OK && !page_send_file(reply, scratch.path))
 		status = error_errno(&err, errno, "%s", scratch.path);
-	drop_scratch(&scratch);
+	page_drop_scratch(&scratch);
 	if (status != OW_OK)
 		page_fail(reply, status, &err);
 }

@@ -49,6 +49,14 @@ struct page_rank {
 	unsigned epoch; /* of the page when it was opened */
 };
 
+/* Another list of files that the user chose on the page; files.c. Taken by follow.c. */
+struct page_paths {
+	struct arena arena;
+	const char **paths;
+	size_t count;
+	struct page_mark *marks;
+};
+
 struct ow_ui {
 	struct mem mem;
 	struct server *server;
@@ -104,22 +112,36 @@ struct ow_ui {
 	atomic_bool again;  /* read once more */
 	atomic_uint epoch;  /* how often the profile was replaced */
 	struct page_mark *marks;
-	char *job; /* of the daemon, whose recording is paths[0], or NULL */
+	struct page_paths *proposed; /* to be read; under lock */
+	struct page_paths *chosen;   /* holds paths and marks since one was taken; or NULL */
+	char *job;		     /* of the daemon, whose recording is paths[0], or NULL */
 	int64_t job_last_ns;
 	atomic_int state; /* ow_ui_state; READY is set last */
 
 	pthread_mutex_t lock; /* of the rest */
 	uint64_t done, total;
 	int64_t started_ns;
+	int64_t read_ns; /* how long the files took to be read */
+	uint64_t read_bytes;
 	char file[512]; /* that is read now */
 	struct ow_error failure;
+	char refused
+		[1200]; /* why the files that the user chose last are not shown; "" = they are */
 	char changed[1200]; /* what happened to the files since they were read; "" = nothing */
 };
 
 /* minute.c: ends the pages that were opened from this one. */
 void page_close_children(struct ow_ui *ui);
+/* A folder of its own for the file child->path, and its end with the file. */
+ow_status page_make_scratch(struct page_child *child, struct ow_error *err);
+void page_drop_scratch(struct page_child *child);
 /* Answers with a file, as far as it is not too large; false when it cannot be opened. */
 bool page_send_file(struct server_reply *reply, const char *path);
+/* files.c: frees a list of files; NULL is ignored. */
+void page_free_paths(struct page_paths *p);
+/* Fails when a file of the list is in no part of the profile. */
+ow_status page_check_used(const ow_profile *profile, const struct page_paths *p,
+			  struct ow_error *err);
 /* compare.c: frees what a comparison opened. */
 void page_free_runs(struct ow_ui *ui);
 /* ui.c: a page without a server, for a report; base may be NULL. NULL with an error; page_free is due. */
@@ -174,6 +196,7 @@ PAGE_HANDLER(tiles);
 PAGE_HANDLER(names);
 PAGE_HANDLER(near);
 PAGE_HANDLER(event); /* details.c */
+PAGE_HANDLER(sample);
 PAGE_HANDLER(search);
 PAGE_HANDLER(area);
 PAGE_HANDLER(sql); /* questions.c */
@@ -183,6 +206,9 @@ PAGE_HANDLER(ask);
 PAGE_HANDLER(source); /* source.c */
 PAGE_HANDLER(jobs);   /* jobs.c */
 PAGE_HANDLER(graph);  /* graph.c */
+PAGE_HANDLER(files);  /* files.c */
+PAGE_HANDLER(change_files);
+PAGE_HANDLER(save);
 PAGE_HANDLER(freeze); /* follow.c */
 PAGE_HANDLER(again);
 PAGE_HANDLER(recording);

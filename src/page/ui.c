@@ -164,6 +164,8 @@ PAGE_HANDLER(state)
 	if (*u->changed)
 		add_text(u, to, "changed", u->changed,
 			 "a file was changed since it was read; the page shows the old content");
+	if (*u->refused)
+		add_text(u, to, "refused", u->refused, "a file cannot be read");
 	pthread_mutex_unlock(&u->lock);
 	buf_printf(to, ", \"epoch\": %u, \"frozen\": %s", atomic_load(&u->epoch),
 		   atomic_load(&u->frozen) ? "true" : "false");
@@ -214,6 +216,7 @@ static const struct page_route {
 	{ SERVER_POST, "/api/names", false, page_names },
 	{ SERVER_GET, "/api/near", false, page_near },
 	{ SERVER_GET, "/api/event", false, page_event },
+	{ SERVER_GET, "/api/sample", false, page_sample },
 	{ SERVER_GET, "/api/search", false, page_search },
 	{ SERVER_GET, "/api/area", false, page_area },
 	{ SERVER_POST, "/api/sql", false, page_sql },
@@ -223,6 +226,9 @@ static const struct page_route {
 	{ SERVER_GET, "/api/source", false, page_source },
 	{ SERVER_GET, "/api/jobs", false, page_jobs },
 	{ SERVER_GET, "/api/graph", false, page_graph },
+	{ SERVER_GET, "/api/files", false, page_files },
+	{ SERVER_POST, "/api/choose", false, page_change_files },
+	{ SERVER_POST, "/api/save", false, page_save },
 	{ SERVER_GET, "/api/diff", false, page_diff },
 	{ SERVER_GET, "/api/ranks", false, page_ranks },
 	{ SERVER_GET, "/api/path", false, page_path },
@@ -342,6 +348,16 @@ static void build_tiles(struct ow_ui *ui)
 	}
 }
 
+/* How fast these files were read, to estimate how long others take. */
+static void measure_reading(struct ow_ui *ui)
+{
+	const struct model *m = ui->profile->m;
+
+	ui->read_ns = steady_ns() - ui->started_ns;
+	for (uint32_t i = 1; i < m->source.count; i++)
+		ui->read_bytes += m->source.packed_size[i];
+}
+
 static void *load(void *arg)
 {
 	struct ow_ui *ui = arg;
@@ -359,6 +375,7 @@ static void *load(void *arg)
 	if (status == OW_OK)
 		status = arrange(ui, &err);
 	if (status == OW_OK) {
+		measure_reading(ui);
 		atomic_store(&ui->state, OW_UI_READY);
 		build_tiles(ui);
 		return NULL;
@@ -593,6 +610,8 @@ void ow_ui_close(ow_ui *ui)
 	if (ui->own_base)
 		ow_profile_free(ui->base);
 	page_free_runs(ui);
+	page_free_paths(ui->proposed);
+	page_free_paths(ui->chosen);
 	arena_release(&ui->arena);
 	pthread_mutex_destroy(&ui->lock);
 	ow_watch_free(ui->watch);

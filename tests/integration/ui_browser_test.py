@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The web page in Debian's chromium: tests/ui/pages.mjs checks every page, interact.mjs what one does with them, choose.mjs what one
-chooses on them, live.mjs files and jobs that change meanwhile, random.mjs uses it without a plan. Skips when the browser, node, the page or what
+chooses on them, walk.mjs the ways from the first page to a line of code, live.mjs files and jobs that change meanwhile, random.mjs uses it without a plan. Skips when the browser, node, the page or what
 tools/setup-ui fetches is missing."""
 import os
 import pathlib
@@ -38,6 +38,9 @@ class Browser(unittest.TestCase):
 
     def test_choosing(self):
         self.run_checks("choose.mjs")
+
+    def test_walk(self):
+        self.run_checks("walk.mjs")
 
     def test_live(self):
         self.run_checks("live.mjs")

@@ -46,7 +46,7 @@ export async function open(browser, server, options = {}) {
   page.on("request", (request) => {
     // A new document: the answers to the one before are dropped, and the browser may never report how they ended.
     if (request.isNavigationRequest() && request.frame() === page.mainFrame()) page.pending.clear();
-    else if (!/\/api\/(state|jobs|again|freeze|cancel)/.test(request.url())) page.pending.add(request);
+    else if (!/\/api\/(state|jobs|again|freeze|cancel|choose)/.test(request.url())) page.pending.add(request);
   });
   for (const end of ["requestfinished", "requestfailed"]) page.on(end, (request) => page.pending.delete(request));
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && page.problems.push(message.text()));

@@ -125,5 +125,7 @@ export interface State {
   epoch?: number;
   frozen?: boolean;
   changed?: string;
+  /** Why the files that the user chose are not shown. */
+  refused?: string;
   job?: string;
 }

@@ -7,7 +7,7 @@ import { ApiError, getJson, inReport, post, takeToken, type State, type Table as
 import { address, change, followLinks, readAddress } from "./address";
 import * as format from "./format";
 import { download, epoch, forget, partOf, rangeOf, timedViews, useAnswer } from "./load";
-import { baseFiles, emptyPages, files, say, toast, viewStart, zero } from "./parts/panel";
+import { baseFiles, emptyPages, files, refused, say, toast, viewStart, zero } from "./parts/panel";
 import { Palette } from "./parts/palette";
 import { PAGES, pageOf, type Page } from "./pages";
 import "uplot/dist/uPlot.min.css";
@@ -27,6 +27,7 @@ function take(now: State) {
   const old = state.value;
   files.value = now.job ? [`--job ${now.job}`] : now.files;
   baseFiles.value = now.base ?? [];
+  refused.value = now.refused ?? "";
   zero.value = Number(now.start_ns ?? 0);
   viewStart.value = now.view_start_ns ?? 0;
   timedViews.value = now.parts ?? [];

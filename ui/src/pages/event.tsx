@@ -1,5 +1,5 @@
-// event.tsx: all that is known of one event, beside the timeline: times, where it ran, what it is linked with, its
-// call stack with source lines, its arguments, and how it compares with others of its name.
+// event.tsx: all that is known of one event or sample, beside the timeline: times, where it ran, what it is linked with, its
+// call stack with source lines, its arguments, and how it compares with others of its name. What the tile says is shown at once; the rest follows.
 import type { ComponentChildren } from "preact";
 import { address, change } from "../address";
 import { PHASE_COLOURS, PHASE_TITLES } from "../colours";
@@ -15,7 +15,15 @@ export interface Frame {
   text: string;
 }
 export interface EventInfo {
-  event: number;
+  /** The part that is still on its way: all but what the tile says, or links and events of the same name. */
+  waits?: "facts" | "others";
+  event: number; // 0 for a sample
+  sample?: number;
+  weight?: number;
+  metric?: string;
+  unit?: string;
+  label?: string;
+  cpu?: number;
   row: number;
   track: number;
   name: string;
@@ -36,6 +44,15 @@ export interface EventInfo {
   same_name?: { count: number; total_ns: number; min_ns: number; max_ns: number; longer: number };
   args?: string;
 }
+
+/** The facts that a cell of a tile holds, until the server has answered. */
+export const fromTile = (about: Partial<EventInfo>): EventInfo => ({ event: 0, row: -1, track: 0, name: "", op: "", type: "", track_name: "", process: "", category: "", phase: "unknown", ts: 0, dur_ns: null, self_ns: null, step: null, stack: [], stack_of: "call", links: [], waits: "facts", ...about });
+
+/** A sample has no duration of its own: it stands for a part of its metric. */
+export const fromSample = (info: EventInfo, row: number): EventInfo => fromTile({ ...info, row, waits: undefined });
+
+/** The sampled function on the page Flame, between its callers and callees. */
+const flameOf = (e: EventInfo) => "#/flame?" + new URLSearchParams({ view: "samples", only: e.name }).toString();
 
 function Fact(p: { name: string; children: ComponentChildren }) {
   return (
@@ -59,22 +76,28 @@ function argumentRows(text: string): [string, string][] {
 export function EventDetails(p: { info: EventInfo; chain?: Chain | null; onEvent: (id: number) => void; onFit: () => void }) {
   const e = p.info;
   const same = e.same_name;
+  const sampled = e.sample !== undefined;
+  const first = e.stack.find((f) => f.line > 0) ?? e.stack[0];
   return (
-    <Panel title={e.name || "event"} class="details" copies={{
-      sql: `SELECT * FROM event WHERE id = ${e.event}`,
-      markdown: () => `**${e.name}** — ${e.dur_ns === null ? "duration not known" : format.time(e.dur_ns)} at ${format.time(e.ts)} on ${e.track_name}` + (e.stack[0] ? ` (${e.stack[0].file}:${e.stack[0].line})` : ""),
+    <Panel title={e.name || (sampled ? "sample" : "event")} class={"details" + (e.waits ? " waits-" + e.waits : "")} copies={{
+      sql: sampled ? `SELECT * FROM sample WHERE id = ${e.sample}` : `SELECT * FROM event WHERE id = ${e.event}`,
+      markdown: () => `**${e.name}** — ${e.dur_ns === null ? "duration not known" : format.time(e.dur_ns)} at ${format.time(e.ts)} on ${e.track_name}` + (first?.line ? ` (${first.file}:${first.line})` : ""),
     }}>
       <table class="facts">
         <tbody>
-          <Fact name="duration">
-            {e.dur_ns === null ? "not known" : <b title={e.dur_ns + " ns"}>{format.time(e.dur_ns)}</b>}{" "}
-            <button type="button" onClick={p.onFit}>fit (f)</button>
-          </Fact>
+          {sampled ? e.metric !== undefined && <Fact name="weight"><b>{format.cell(e.weight ?? 0, { type: "int", unit: e.unit === "ns" || e.unit === "bytes" ? e.unit : "count" })}</b> of {e.metric}</Fact> : (
+            <Fact name="duration">
+              {e.waits === "facts" ? "…" : e.dur_ns === null ? "not known" : <b title={e.dur_ns + " ns"}>{format.time(e.dur_ns)}</b>}{" "}
+              <button type="button" onClick={p.onFit}>fit (f)</button>
+            </Fact>
+          )}
           {e.self_ns !== null && e.self_ns !== e.dur_ns && <Fact name="own time"><span title={e.self_ns + " ns"}>{format.time(e.self_ns)}</span></Fact>}
-          <Fact name="start"><span title={e.ts + " ns"}>{format.time(e.ts)}</span></Fact>
+          <Fact name={sampled ? "time" : "start"}>{e.waits === "facts" ? "…" : <span title={e.ts + " ns"}>{format.time(e.ts)}</span>}</Fact>
           {e.phase !== "unknown" && <Fact name="phase"><i class="swatch" style={{ background: PHASE_COLOURS[e.phase] }} />{PHASE_TITLES[e.phase] ?? e.phase}</Fact>}
           {e.step !== null && <Fact name="step">{e.step}</Fact>}
           <Fact name="track">{[e.process, e.track_name].filter(Boolean).join(" · ")}</Fact>
+          {e.cpu !== undefined && <Fact name="processor">{e.cpu}</Fact>}
+          {e.label && <Fact name="labels">{e.label}</Fact>}
           {e.op && e.op !== e.name && <Fact name="operation">{e.op}</Fact>}
           {e.type && e.type !== e.name && <Fact name="type">{e.type}</Fact>}
           {e.category && <Fact name="category">{e.category}</Fact>}
@@ -87,6 +110,7 @@ export function EventDetails(p: { info: EventInfo; chain?: Chain | null; onEvent
           )}
         </tbody>
       </table>
+      {sampled && !e.waits && <p class="fact"><a class="button" href={flameOf(e)}>callers and callees of all samples in it</a></p>}
       {e.links.length > 0 && (
         <>
           <h3>
@@ -106,11 +130,11 @@ export function EventDetails(p: { info: EventInfo; chain?: Chain | null; onEvent
       )}
       {e.stack.length > 0 && (
         <>
-          <h3>{e.stack_of === "call" ? "Called from" : "Created by"}</h3>
+          <h3>{sampled ? "Call stack" : e.stack_of === "call" ? "Called from" : "Created by"}</h3>
           <ol class="stack">
             {e.stack.map((f) => (
               <li key={f.frame}>
-                <a href={"#/code?file=" + encodeURIComponent(f.file) + "&line=" + f.line} title={f.file}>{format.baseName(f.file || "?")}:{f.line}</a> {f.function}
+                {f.line > 0 ? <><a href={"#/code?file=" + encodeURIComponent(f.file) + "&line=" + f.line} title={f.file}>{format.baseName(f.file || "?")}:{f.line}</a> {f.function}</> : <span title={f.file}>{f.function || f.file || "?"}</span>}
                 {f.text && <code>{f.text}</code>}
               </li>
             ))}
@@ -129,7 +153,7 @@ export function EventDetails(p: { info: EventInfo; chain?: Chain | null; onEvent
           </table>
         </>
       )}
-      <p class="fact">event {e.event}{address.value.page === "timeline" ? "; . and , go to the next and the previous one of its row" : ""}</p>
+      <p class="fact">{sampled ? `sample ${e.sample}` : `event ${e.event}`}{address.value.page === "timeline" ? "; . and , go to the next and the previous one of its row" : ""}</p>
     </Panel>
   );
 }

@@ -16,19 +16,35 @@ const METRICS: Record<string, string> = { micros: "time", accelerator_micros: "d
 export function FlamePage() {
   const metrics = useAnswer<TableData>("/api/view", { name: "metrics" });
   const lines = useAnswer<TableData>("/api/view", { name: "lines" });
-  const sampled = (metrics.value?.rows.length ?? 0) > 0;
-  // Without source lines and samples the name scopes are what there is.
-  const view = param("view") === "scope" || (!param("view") && lines.value && metrics.value && !lines.value.rows.length && !sampled) ? "scope" : "code";
+  const measured = metrics.value?.rows ?? [];
+  // Stacks of operations and of samples are two trees; a file may have both.
+  const ofOps = lines.value?.columns.some((c) => c.name === "time_ns") === true && lines.value.rows.length > 0;
+  const ways: [string, string][] = [];
+  if (measured.length && !(inReport() && ofOps)) ways.push(["samples", "sampled stacks"]);
+  if (ofOps || !measured.length) ways.push(["code", "by line of code"]);
+  ways.push(["scope", "by name scope"]);
+  // The samples come first where the operations have no lines; without either the name scopes are what there is.
+  const hasLines = (lines.value?.rows ?? []).some((row) => Number(row.line) > 0);
+  const usual = measured.length && !(ofOps && hasLines) ? "samples" : ofOps || !lines.value || !metrics.value ? "code" : "scope";
+  const view = ways.some(([name]) => name === param("view")) ? param("view") : usual;
+  const sampled = view === "samples";
   const metric = param("metric") in METRICS ? param("metric") : "micros";
-  const params: Params = { name: view, max_depth: 100, order_by: metric, select: metric };
+  const chosen = String((measured.find((row) => row.name === param("measure")) ?? measured.find((row) => row.is_default === true) ?? measured[0])?.name ?? "");
+  // A report holds one tree by code: of the operations, or of the samples when there are no others.
+  const params: Params = sampled && !inReport() ? { name: "code", max_depth: 100, metric: chosen } : { name: sampled ? "code" : view, max_depth: 100, order_by: metric, select: metric };
   if (param("step")) params.step = param("step");
   const answer = useAnswer<TableData>(lines.value || lines.error ? "/api/view" : null, params);
   return (
     <div class="page">
       <div class="bar">
-        {[["code", sampled ? "by call stack" : "by line of code"], ["scope", "by name scope"]].map(([name, title]) => (
-          <button key={name} type="button" class={view === name ? "on" : ""} aria-pressed={view === name} onClick={() => change({ view: name, at: "" })}>{title}</button>
+        {ways.map(([name, title]) => (
+          <button key={name} type="button" class={view === name ? "on" : ""} aria-pressed={view === name} onClick={() => change({ view: name, at: "", only: "" })}>{title}</button>
         ))}
+        {sampled && measured.length > 1 && !inReport() && (
+          <select aria-label="what was measured" value={chosen} onChange={(e) => change({ measure: e.currentTarget.value, at: "" })}>
+            {[...new Set(measured.map((row) => String(row.name)))].map((name) => <option key={name} value={name}>{name}</option>)}
+          </select>
+        )}
         {!sampled && !inReport() && (
           <select aria-label="cost" value={metric} onChange={(e) => change({ metric: e.currentTarget.value, at: "" })}>
             {Object.entries(METRICS).map(([name, title]) => <option key={name} value={name}>{title}</option>)}
@@ -41,7 +57,7 @@ export function FlamePage() {
         {baseFiles.value.length > 0 && <a class="button" href="#/compare">difference to the base</a>}
         <input type="search" class="filter" aria-label="search functions (regular expression)" placeholder="/ search (regex)" value={param("q")} onInput={(e) => change({ q: e.currentTarget.value }, true)} />
       </div>
-      {answer.error ? <Failure text={answer.error} /> : !answer.value ? <Waiting /> : <Graph table={answer.value} metric={metric} command={command(view, ...(sampled && view === "code" ? ["--max-depth", "100"] : optionWords(params)))} view={view} />}
+      {answer.error ? <Failure text={answer.error} /> : !answer.value ? <Waiting /> : <Graph table={answer.value} metric={metric} command={command(String(params.name), ...optionWords(params))} view={view} />}
     </div>
   );
 }
@@ -58,13 +74,13 @@ function Graph(p: { table: TableData; metric: string; command: string; view: str
   const total = names.includes("total_" + p.metric) ? "total_" + p.metric : names.includes("total") ? "total" : p.metric;
   const column = p.table.columns.find((c) => c.name === total) ?? { name: total, type: "real", unit: null };
   const [inverted, byNames, collapsed] = ["inverted", "names", "norecursion"].map((name) => param(name) === "1");
-  const merged = param("only");
   const order = byNames ? flame.sortNames : flame.sortHeavy;
   const whole = useMemo(() => {
     let tree = flame.fromRows(p.table.rows, total);
     if (param("drop") || param("merge")) tree = flame.without(tree, listOf("drop"), listOf("merge"));
     return collapsed ? flame.collapse(tree) : tree;
   }, [p.table, total, collapsed, param("drop"), param("merge")]);
+  const merged = useMemo(() => flame.nameIn(whole, param("only")), [whole, param("only")]);
   const root = useMemo(() => {
     const tree = inverted ? flame.invert(whole) : whole;
     order(tree);

@@ -30,6 +30,7 @@ interface Placed extends Node {
   cost: number;
 }
 interface Drawn {
+  left: number;
   nodes: Placed[];
   edges: { from: number; to: number; count: number; control: boolean; points: { x: number; y: number }[] }[];
   width: number;
@@ -86,8 +87,13 @@ function place(answer: Answer, shown: Node[], cost: Map<string, number>, flow: b
   for (const key of counts.keys()) g.setEdge(...(key.split(" ") as [string, string]));
   dagre.layout(g);
   const size = g.graph();
+  // Bends of edges may lie outside of what dagre takes for the size.
+  const bends = [...counts.keys()].flatMap((key) => g.edge(...(key.split(" ") as [string, string]))?.points ?? []);
+  const left = Math.min(0, ...bends.map((q) => q.x - 8));
+  const right = Math.max(size.width ?? 100, ...bends.map((q) => q.x + 8));
   return {
-    width: Math.max(100, size.width ?? 100),
+    left,
+    width: Math.max(100, right - left),
     height: Math.max(60, size.height ?? 60),
     nodes: shown.map((node) => {
       const at = g.node(String(node.id));
@@ -187,7 +193,7 @@ function Picture(p: { drawn: Drawn; near: Set<number> | null; chosen?: number; v
   const most = Math.max(1e-9, ...drawn.nodes.map((n) => n.cost));
   return (
     <div class="graph" tabIndex={0} role="region" aria-label="picture of the graph; the table below has every node">
-      <svg width={drawn.width * p.scale} height={drawn.height * p.scale} viewBox={`0 0 ${drawn.width} ${drawn.height}`} role="img" aria-label="graph">
+      <svg width={drawn.width * p.scale} height={drawn.height * p.scale} viewBox={`${drawn.left} 0 ${drawn.width} ${drawn.height}`} role="img" aria-label="graph">
         <defs>
           <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto-start-reverse">
             <path d="M0,0 L8,4 L0,8 z" class="arrowhead" />

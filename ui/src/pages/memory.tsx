@@ -61,6 +61,7 @@ const inTimeline = (from: number, to: number) => go({ page: "timeline", params: 
 function Curve(p: { heap: string; cursors?: number[]; onCursors?: (cursors: number[], replace?: boolean) => void }) {
   const time = useAnswer<TableData>("/api/view", { name: "memory_time" });
   const steps = useAnswer<TableData>("/api/view", { name: "memory_steps" });
+  const heaps = useAnswer<TableData>("/api/view", { name: "heaps" });
   const [at, setAt] = useState<number | null>(null);
   const rows = useMemo(() => (time.value?.rows ?? []).filter((row) => keyOf(row) === p.heap), [time.value, p.heap]);
   const x = useMemo(() => rows.map((row) => Number(row.ts_ns)), [rows]);
@@ -74,17 +75,18 @@ function Curve(p: { heap: string; cursors?: number[]; onCursors?: (cursors: numb
   const cursors = p.cursors ?? [];
   const peak = rows.find((one) => one.peak === true);
   const row = at !== null ? rows[at] : peak;
+  const whole = heaps.value?.rows.find((one) => keyOf(one) === p.heap);
   const columns = time.value.columns.filter((c) => ["ts_ns", "in_use_bytes", "reserved_bytes", "alive"].includes(c.name));
   const marks = cursors.map((t, i) => ({ x: t, title: cursors.length > 1 ? (i ? "B" : "A") : "cursor" }));
   /** A click moves the cursor; with Shift it puts a second one. */
   const put = (t: number, shift: boolean, replace = false) => p.onCursors?.(shift && cursors.length ? [cursors[cursors.length - 1] === t ? cursors[0] : cursors[cursors.length - 1], Math.max(0, t)] : [Math.max(0, t)], replace);
   const stepsHere = (steps.value?.rows ?? []).filter((one) => keyOf(one) === p.heap).length;
   return (
-    <Panel title={"Over time: " + titleOf(p.heap)} remark={row ? `${at !== null ? "at" : "peak at"} ${format.time(Number(row.ts_ns))}: ${format.bytes(Number(row.in_use_bytes))}${row.reserved_bytes !== null ? " of " + format.bytes(Number(row.reserved_bytes)) + " held" : ""}` : undefined} copies={{ command: command("memory_time"), sql: "SELECT * FROM memory_time_view", markdown: () => toMarkdown(columns, rows), csv: () => toCsv(columns, rows) }}>
+    <Panel title={"Over time: " + titleOf(p.heap)} remark={row ? `${at !== null ? "at" : "peak at"} ${format.time(Number(at === null ? (whole?.peak_ns ?? row.ts_ns) : row.ts_ns))}: ${format.bytes(Number(row.in_use_bytes))}${row.reserved_bytes !== null ? " of " + format.bytes(Number(row.reserved_bytes)) + " held" : ""}` : undefined} copies={{ command: command("memory_time"), sql: "SELECT * FROM memory_time_view", markdown: () => toMarkdown(columns, rows), csv: () => toCsv(columns, rows) }}>
       {rows.length > 1 ? <Chart label={"memory of " + titleOf(p.heap) + " over time; arrows move the cursor, Shift with arrows puts a second one; the table below says what is in use there"} x={x} series={series} marks={marks} formatX={(v) => axisTime(v, axisStep({ from: x[0], to: x[x.length - 1] }, 12))} formatY={(v) => format.bytes(v)} onCursor={setAt} onClick={p.onCursors ? put : undefined} onKey={p.onCursors ? (i, shift) => put(x[i], shift, true) : undefined} height={240} /> : <Empty>There are too few changes for a curve.</Empty>}
       {p.onCursors && rows.length > 1 && (
         <div class="bar">
-          {peak && <button type="button" onClick={() => p.onCursors?.([peakTime(peak, x)])}>cursor to the peak</button>}
+          {peak && <button type="button" onClick={() => p.onCursors?.([typeof whole?.peak_ns === "number" ? whole.peak_ns : peakTime(peak, x)])}>cursor to the peak</button>}
           {stepsHere > 0 && <button type="button" title="from the beginning to the end" onClick={() => p.onCursors?.([x[0], x[x.length - 1]])}>beginning and end</button>}
           {cursors.length > 0 && <button type="button" onClick={() => inTimeline(cursors[0] - (cursors.length > 1 ? 0 : 5e6), cursors[cursors.length - 1] + (cursors.length > 1 ? 0 : 5e6))}>show in the timeline</button>}
           {cursors.length > 0 && <button type="button" onClick={() => p.onCursors?.([])}>remove {cursors.length > 1 ? "cursors" : "cursor"}</button>}

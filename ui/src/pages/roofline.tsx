@@ -32,7 +32,7 @@ export function RooflinePage() {
           <Panel title="Roofline" copies={{ command: command("roofline", ...optionWords(params)) }}><Plot rows={roof.value.rows} box={boxOf()} onBox={(box) => change({ box: box ? box.map((v) => v.toPrecision(4)).join(",") : "" })} />
             {boxOf() && <button type="button" onClick={() => change({ box: "" })}>show all operations in the table</button>}
           </Panel>
-          <View view="roofline" params={params} title="Operations" shown={["name", "type", "where", "runs", "time_ns", "percent", "flops", "bytes", "gflops_per_second", "gbytes_per_second", "intensity", "efficiency_percent", "bound_by"]} bar="time_ns" height={16} empty="" keep={(row) => isIn(row, boxOf())} keepKey={param("box")} filter={param("q")} onFilter={(q) => change({ q }, true)} />
+          <View view="roofline" params={params} title="Operations" shown={["name", "runs", "time_ns", "percent", "flops", "bytes", "gflops_per_second", "gbytes_per_second", "intensity", "efficiency_percent", "bound_by", "where", "type"]} titles={{ percent: "share", flops: "float ops", gflops_per_second: "GFLOP/s", gbytes_per_second: "GB/s", efficiency_percent: "of the roof", intensity: "per byte" }} bar="time_ns" height={16} empty="" keep={(row) => isIn(row, boxOf())} keepKey={param("box")} filter={param("q")} onFilter={(q) => change({ q }, true)} />
         </>
       )}
     </div>

@@ -31,7 +31,7 @@ export function StartPage() {
         <div class="main-column">
           <Steps />
           {timed && <View view="work" title="Operations by time" shown={["name", "time_ns", "percent", "runs"]} titles={{ percent: "share" }} bar="time_ns" height={10} empty="No operation was timed." onOpen={(row) => go({ page: "ops", params: { q: escape(String(row.name)) } })} />}
-          {sampled && <View view="functions" title="Functions by own cost" shown={["name", "self", "self_percent", "total", "total_percent"]} titles={{ self: "own", self_percent: "own share", total: "with callees", total_percent: "share" }} bar="self" height={10} empty="No samples." />}
+          {sampled && <View view="functions" title="Functions by own cost" shown={["name", "self", "self_percent", "total", "total_percent"]} titles={{ self: "own", self_percent: "own share", total: "with callees", total_percent: "share" }} bar="self" height={10} empty="No samples." onOpen={(row) => go({ page: "flame", params: { view: "samples", only: String(row.name) } })} />}
           {!timed && remembered && <MemoryCurve />}
           {!timed && !sampled && !remembered && work.value && heaps.value && <View view="op" title="Operations" params={{ select: "float_ops\noccurrence\nparams", order_by: "float_ops" }} bar="float_ops" height={10} empty="There are no operations." />}
         </div>
@@ -65,21 +65,30 @@ function Facts() {
   return <div class="recorded">{words.join(" · ")}</div>;
 }
 
-/** From the verdict to its evidence and to what to change. */
+/** From the verdict to its evidence and to what to change; without a finding to the costliest line or function. */
 function Ways() {
   const advice = useAnswer<TableData>("/api/advise");
+  const lines = useAnswer<TableData>("/api/view", { name: "lines" });
+  const functions = useAnswer<TableData>("/api/view", { name: "functions" });
+  if (!advice.value && !advice.error) return null;
   const first = (advice.value?.rows ?? []).find((row) => row.checked && (row.severity === "high" || row.severity === "medium"));
-  if (!first) return null;
-  const evidence = evidenceOf(first).map(timelineOf).find(Boolean);
-  const line = /(?:^|, )(\S+):(\d+)/.exec(String(first.where ?? ""));
+  const evidence = first && evidenceOf(first).map(timelineOf).find(Boolean);
+  const named = first && /(?:^|, )(\S+):(\d+)/.exec(String(first.where ?? ""));
+  const costly = (lines.value?.rows ?? []).find((row) => row.file && Number(row.line) > 0);
+  const place = named && !named[1].includes("::") ? { file: named[1], line: named[2] } : costly ? { file: String(costly.file), line: String(costly.line) } : null;
+  const function_ = !place && functions.value?.rows.find((row) => Number(row.self) > 0 && row.name);
+  if (!first && !place && !function_) return null;
   return (
     <div class="ways">
       {evidence && !inReport() && <a class="button" href={hash({ page: "timeline", params: evidence })}>show evidence</a>}
-      {line && !line[1].includes("::") && !inReport() && <a class="button" href={hash({ page: "code", params: { file: line[1], line: line[2] } })}>show {format.baseName(line[1])}:{line[2]}</a>}
-      <a class="button" href={hash({ page: "advice", params: { rule: String(first.rule) } })}>what to change</a>
+      {place && !inReport() && <a class="button" title={named ? "the line that the finding names" : "the line that costs most"} href={hash({ page: "code", params: place })}>show {format.baseName(place.file)}:{place.line}</a>}
+      {function_ && <a class="button" title="the function that costs most: who calls it, and what it calls" href={hash({ page: "flame", params: { view: "samples", only: String(function_.name) } })}>who calls {shorten(String(function_.name))}</a>}
+      {first && <a class="button" href={hash({ page: "advice", params: { rule: String(first.rule) } })}>what to change</a>}
     </div>
   );
 }
+
+const shorten = (text: string) => (text.length > 40 ? "…" + text.slice(-39) : text);
 
 function Steps() {
   const steps = useAnswer<TableData>("/api/view", { name: "steps" });

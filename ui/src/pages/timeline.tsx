@@ -16,14 +16,14 @@ import { makeLayout } from "../timeline/layout";
 import { Hover, Labels, Legend, RangeText, Side } from "../timeline/parts";
 import { PathStrip, usePath } from "../timeline/path";
 import { Store, loadRows, type Rows, type Step } from "../timeline/store";
-import type { EventInfo } from "./event";
 
 const WHEEL_ZOOM = 0.0015;
 
 /** The steps as the view has them: the same numbers as on the page Start. */
 function stepsOf(table: TableData | null, rows: Rows): Step[] {
   const known = (table?.rows ?? []).filter((row) => Number(row.duration_ns) > 0 && typeof row.start_ns === "number");
-  if (!known.length) return rows.steps.map(([number, start, end]) => ({ number, start, end, rank: null, phases: [], outlier: false }));
+  // Until the view answers, those of the files: a single one is all of the recording, which is not a step to those who look for one.
+  if (!known.length) return table || rows.steps.length < 2 ? [] : rows.steps.map(([number, start, end]) => ({ number, start, end, rank: null, phases: [], outlier: false }));
   return known
     .map((row) => ({
       number: Number(row.step),
@@ -108,39 +108,19 @@ function Timeline(p: { store: Store }) {
     }
   }, [state.t]);
   useEffect(() => {
-    const id = /^e(\d+)$/.exec(state.sel ?? "")?.[1];
-    if (!id) {
-      c.selected.value = null;
-      c.draw();
-      return;
-    }
-    let dropped = false;
-    getJson<EventInfo>("/api/event", { id }).then(
-      (info) => {
-        if (dropped) return;
-        c.selected.value = info;
-        const { from, to } = c.range.peek();
-        const end = info.ts + (info.dur_ns ?? 0);
-        if (end < from || info.ts > to) c.setRange({ from: info.ts - (to - from) / 2, to: info.ts + (to - from) / 2 }, "replace"); // Forward stays possible
-        c.showRow(info.row);
-        c.draw();
-      },
-      (e: Error) => say(e.message),
-    );
-    return () => {
-      dropped = true;
-    };
+    c.show(state.sel ?? "");
   }, [state.sel]);
   useEffect(() => {
     const q = state.q ?? "";
+    const line = /^(.*):(\d+)$/.exec(state.code ?? "");
     c.findError.value = "";
-    if (!q) {
+    if (!q && !line) {
       c.found.value = null;
       c.draw();
       return;
     }
     const stop = new AbortController();
-    getJson<Found>("/api/search", { q }, stop.signal).then(
+    getJson<Found>("/api/search", q ? { q } : { file: line?.[1], line: line?.[2] }, stop.signal).then(
       (found) => {
         c.found.value = found;
         c.draw();
@@ -148,7 +128,7 @@ function Timeline(p: { store: Store }) {
       (e: Error) => e.name !== "AbortError" && (c.findError.value = e.message),
     );
     return () => stop.abort();
-  }, [state.q]);
+  }, [state.q, state.code]);
   useEffect(() => c.draw(), [state.hide, state.m, p.store.steps]);
   useEffect(() => {
     const id = /^e(\d+)$/.exec(state.sel ?? "")?.[1];
@@ -181,6 +161,7 @@ function Timeline(p: { store: Store }) {
     if (!element) return;
     const measure = () => {
       c.size.value = { width: Math.max(50, element.clientWidth), height: Math.max(50, element.clientHeight) };
+      c.hoverAgain(); // something else is under the pointer now
       c.draw();
     };
     const observer = new ResizeObserver(measure);
@@ -195,7 +176,10 @@ function Timeline(p: { store: Store }) {
       void c.range.value;
       void c.top.value;
       void c.layout.value;
-      untracked(() => c.draw());
+      untracked(() => {
+        c.shares();
+        c.draw();
+      });
     });
     return () => {
       observer.disconnect();
@@ -222,7 +206,7 @@ function Timeline(p: { store: Store }) {
         "[": () => c.goToStep(-1),
         p: togglePath,
         "/": () => search.current?.focus(),
-        Escape: () => change(param("sel") || param("area") || param("q") ? { sel: "", area: "", q: "" } : { path: "" }),
+        Escape: () => change(param("sel") || param("area") || param("q") || param("code") ? { sel: "", area: "", q: "", code: "" } : { path: "" }),
         ArrowLeft: () => c.pan(-0.2),
         ArrowRight: () => c.pan(0.2),
         ArrowUp: () => c.scroll(c.top.value - 60),
@@ -291,9 +275,7 @@ function Timeline(p: { store: Store }) {
     drag.current = null;
     if (!d) return;
     if (!d.moved && d.mode !== "ruler") {
-      const at = c.cellUnder(e.offsetX, e.offsetY);
-      if (at?.tile?.item && at.row.kind === "events") c.select(at.tile.item[at.i]);
-      else change({ sel: "", area: "" });
+      c.selectAt(e.offsetX, e.offsetY);
     } else if (d.moved && d.mode !== "pan" && c.area.value) {
       const a = c.area.value;
       const keys = new Set(c.tracksOf(a).map((b) => b.key));
@@ -324,6 +306,12 @@ function Timeline(p: { store: Store }) {
           }
         }} />
         {c.findError.value && <span class="failure">{c.findError.value}</span>}
+        {state.code && !state.q && (
+          <span class="chip part" title={state.code}>
+            of {format.baseName(state.code)}
+            <button type="button" aria-label="show events of all lines again" onClick={() => change({ code: "" })}>×</button>
+          </span>
+        )}
         {c.found.value && (
           <label>
             <input type="checkbox" checked={state.hide === "1"} onChange={(e) => change({ hide: e.currentTarget.checked ? "1" : "" })} /> hide others
@@ -339,7 +327,7 @@ function Timeline(p: { store: Store }) {
           </>
         )}
         {p.store.steps.length > 1 && <button type="button" aria-pressed={state.steps === "1"} class={state.steps === "1" ? "on" : ""} title="lay all steps over each other" onClick={() => change({ steps: state.steps === "1" ? "" : "1" })}>fold steps</button>}
-        {!inReport() && <button type="button" aria-pressed={path !== null} class={path ? "on" : ""} title="what the step in sight waited for, one after the other (p)" onClick={togglePath}>critical path</button>}
+        {!inReport() && p.store.rows.rows.some((row) => row.kind === "events") && <button type="button" aria-pressed={path !== null} class={path ? "on" : ""} title="what the step in sight waited for, one after the other (p)" onClick={togglePath}>critical path</button>}
         <button type="button" onClick={() => c.fit()} title="fit the selection, or everything (f)">fit</button>
         <button type="button" onClick={() => c.setRange(c.whole, "now")} title="show everything (0)">all</button>
         <button type="button" onClick={() => c.zoom(0.5, 0.5)} title="zoom in (w)" aria-label="zoom in">+</button>

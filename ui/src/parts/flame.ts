@@ -18,6 +18,9 @@ function hash(text: string): number {
   return h;
 }
 
+/** A frame without a file is its function. */
+const functionName = (name: string) => name.replace(/^:0:(?=.)/, "");
+
 /** The tree of a view: `total` names the column with the cost of a row and everything below it. */
 export function fromRows(rows: Row[], total: string): Node {
   const root: Node = { name: "all", total: 0, self: 0, children: [], parent: null, depth: 0 };
@@ -28,7 +31,7 @@ export function fromRows(rows: Row[], total: string): Node {
       for (const child of [...(row.children ?? [])].reverse()) stack.push({ row: child, parent });
       continue;
     }
-    const node: Node = { name: String(row.name ?? ""), total: Math.max(0, Number(row[total]) || 0), self: 0, children: [], parent, depth: parent.depth + 1 };
+    const node: Node = { name: functionName(String(row.name ?? "")), total: Math.max(0, Number(row[total]) || 0), self: 0, children: [], parent, depth: parent.depth + 1 };
     if (node.total <= 0) continue;
     parent.children.push(node);
     for (const child of [...(row.children ?? [])].reverse()) stack.push({ row: child, parent: node });
@@ -44,7 +47,7 @@ function settle(root: Node) {
   for (const node of order.reverse()) {
     const below = node.children.reduce((sum, child) => sum + child.total, 0);
     if (node.total < below) node.total = below;
-    node.self = node.total - below;
+    node.self = node.total - below > node.total * 1e-9 ? node.total - below : 0; // sums of real numbers are not exact
   }
 }
 
@@ -100,6 +103,23 @@ export function mergeNamed(root: Node, name: string): Node {
   }
   settle(out);
   return out;
+}
+
+/** A function without what only some views write: parameters, "L…;" and ":" of Java, file and line. */
+const bareName = (name: string) => name.replace(/^[^/\s:]*:\d+:/, "").replace(/^L(?=[\w$]+\/)/, "").replace(/[;:]\./, ".").replace(/\(.*\)( const)?$/, "");
+
+/** The name of the costliest node that is the function `wanted`, as this tree writes it; "" without one. */
+export function nameIn(root: Node, wanted: string): string {
+  if (!wanted) return "";
+  const bare = bareName(wanted);
+  let best: Node | null = null;
+  const stack = [root];
+  for (let node = stack.pop(); node; node = stack.pop()) {
+    if (node.name === wanted && node !== root) return wanted;
+    stack.push(...node.children);
+    if (bareName(node.name) === bare && (!best || node.total > best.total)) best = node;
+  }
+  return best?.name ?? wanted;
 }
 
 /** Everything that calls a name, from it outwards: the upper half of a sandwich. */

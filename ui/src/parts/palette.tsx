@@ -1,5 +1,5 @@
 // palette.tsx: Ctrl-K: pages and actions by name.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { go, link } from "../address";
 import type { Page } from "../pages";
 import { copy } from "./panel";
@@ -29,7 +29,7 @@ export function Palette(p: { pages: Page[]; onClose: () => void }) {
   const found = actions.filter((a) => (a.title + " " + a.hint).toLowerCase().includes(text.toLowerCase()));
   // A text that is not an action is searched for in the timeline.
   const all = text && !found.length ? [{ title: `Search the timeline for “${text}”`, hint: "", run: () => go({ page: "timeline", params: { q: text } }) }] : found;
-  useEffect(() => input.current?.focus(), []);
+  useLayoutEffect(() => input.current?.focus(), []); // what is typed at once belongs to it
   const run = (action: Action | undefined) => {
     action?.run();
     p.onClose();

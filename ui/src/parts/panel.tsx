@@ -11,6 +11,8 @@ import { shellWord } from "../format";
 export const files = signal<string[]>([]);
 /** Files of the run that this one is compared with; empty without a comparison. */
 export const baseFiles = signal<string[]>([]);
+/** Why the files that were chosen on the page Files are not shown; empty when they are. */
+export const refused = signal("");
 /** When the timeline begins, nanoseconds since 1970; findings have such times. */
 export const zero = signal(0);
 /** Views count times from here on the axis of the timeline. */

@@ -6,7 +6,7 @@ import { change, param } from "../address";
 import { PHASES, PHASE_COLOURS, PHASE_TITLES } from "../colours";
 import * as format from "../format";
 import { command, say } from "../parts/panel";
-import type { EventInfo } from "../pages/event";
+import { fromSample, fromTile, type EventInfo } from "../pages/event";
 import { Painter, release, sized, type Scene, axisStep, axisTime, cellAt, levelFor, readPalette, tilesOf, type Range } from "./draw";
 import { lineAt, type Block, type Layout } from "./layout";
 import type { Store } from "./store";
@@ -129,6 +129,7 @@ export class Controller {
     store.onNews = () => {
       const hover = this.hover.peek();
       if (hover?.text[0] === "…") this.onHover(hover.x, hover.y); // its name came
+      this.shares();
       this.draw();
     };
     store.onError = (text) => (this.problem.value = text);
@@ -150,6 +151,7 @@ export class Controller {
   end() {
     cancelAnimationFrame(this.frame);
     window.clearTimeout(this.gapTimer);
+    window.clearTimeout(this.sharesTimer);
     window.clearTimeout(this.idle); // its range would become one of another page
     this.keys.clear();
     release(this.overview);
@@ -473,6 +475,52 @@ export class Controller {
     return { row, tile: null, i: -1, t: this.timeAt(x) };
   }
 
+  hoverAgain() {
+    const hover = this.hover.peek();
+    if (hover) this.onHover(hover.x, hover.y);
+  }
+
+  /** How busy each track is in what is in sight, 0…1, by the key of its block; filled when nothing moves. */
+  readonly busy = signal(new Map<string, number>());
+  private sharesTimer = 0;
+  shares() {
+    window.clearTimeout(this.sharesTimer);
+    this.sharesTimer = window.setTimeout(() => {
+      const top = this.top.peek();
+      const { height, width } = this.size.peek();
+      const { top_level, buckets, span_ns } = this.store.rows;
+      const range = { from: Math.max(0, this.range.peek().from), to: Math.min(span_ns, this.range.peek().to) };
+      const level = Math.min(levelFor(this.range.peek(), width), top_level);
+      const out = new Map<string, number>();
+      for (const block of this.layout.peek().blocks) {
+        if (block.kind !== "track" || block.busy <= 0 || block.y + block.height < top || block.y > top + height) continue;
+        const rows = block.lines.map((line) => line.rows[0]).filter((row) => row.depth === 0);
+        if (range.from <= 0 && range.to >= span_ns) out.set(block.key, block.busy);
+        else if (range.to > range.from) out.set(block.key, Math.min(1, rows.reduce((sum, row) => sum + this.busyOf(row.row, level, range, buckets), 0) / (range.to - range.from)));
+      }
+      this.busy.value = out;
+    }, 120);
+  }
+
+  /** For how long a row is busy in a range, from the tiles that are here. */
+  private busyOf(row: number, level: number, range: Range, buckets: number): number {
+    let ns = 0;
+    for (const index of tilesOf(range, level, buckets)) {
+      const tile = this.store.best(row, level, index);
+      if (!tile?.busy) continue;
+      const bucket = 2 ** tile.level;
+      const size = buckets * 2 ** level;
+      const from = Math.max(range.from, index * size); // a parent covers more than this tile
+      const to = Math.min(range.to, (index + 1) * size);
+      for (let i = 0; i < tile.n; i++) {
+        const start = (tile.index * buckets + tile.x[i]) * bucket;
+        const part = Math.min(to, start + tile.width[i] * bucket) - Math.max(from, start);
+        if (part > 0) ns += (part * tile.busy[i]) / 255;
+      }
+    }
+    return ns;
+  }
+
   onHover(x: number, y: number) {
     this.pointer = Math.max(0, Math.min(1, x / this.size.value.width));
     const at = this.cellUnder(x, y);
@@ -493,12 +541,82 @@ export class Controller {
   }
 
   select(event: number) {
+    this.selectItem("e" + event);
+  }
+
+  /** Selects what lies under the pointer: what the tile knows is shown in the next frame. */
+  selectAt(x: number, y: number) {
+    const at = this.cellUnder(x, y);
+    if (!at?.tile?.item || !at.tile.name) {
+      change({ sel: "", area: "" });
+      return;
+    }
+    const item = at.tile.item[at.i];
+    const track = this.store.rows.tracks.find((t) => t.id === at.row.track);
+    const bucket = 2 ** at.tile.level;
+    const sampled = at.row.kind === "samples";
+    this.selectItem((sampled ? "s" : "e") + item, fromTile({
+      ...(sampled ? { sample: item } : { event: item }),
+      row: at.row.row,
+      track: at.row.track,
+      name: this.store.nameOf(at.tile.name[at.i]) ?? "…",
+      track_name: track?.name ?? "",
+      process: track?.process ?? "",
+      ts: (at.tile.index * this.store.rows.buckets + at.tile.x[at.i]) * bucket,
+      dur_ns: at.tile.width[at.i] * bucket,
+    }));
+  }
+
+  private selectItem(sel: string, about?: EventInfo) {
     if (inReport()) {
       say("a report has no details of single events: " + command("ui"));
       return;
     }
     this.area.value = null;
-    change({ sel: "e" + event, area: "" });
+    this.show(sel, about);
+    change({ sel, area: "" });
+  }
+
+  private shown = ""; // what is selected, or will be when its answer is there
+
+  /** Shows an event (e12) or a sample (s12) beside the timeline: what is known, then its facts, then what takes a look at all events. */
+  show(sel: string, about?: EventInfo) {
+    const id = /^[es](\d+)$/.exec(sel)?.[1];
+    if (sel === this.shown && (this.selected.peek() || id)) return;
+    this.shown = sel;
+    if (!id || inReport()) this.selected.value = null;
+    else if (about) this.selected.value = about;
+    this.draw();
+    if (id && !inReport()) void this.ask(sel, id);
+  }
+
+  private async ask(sel: string, id: string) {
+    try {
+      if (sel[0] === "s") {
+        const info = await getJson<EventInfo>("/api/sample", { id });
+        const row = this.store.rows.rows.find((one) => one.kind === "samples" && one.track === info.track)?.row ?? -1;
+        if (this.shown === sel) this.bringIntoSight(fromSample(info, row));
+        return;
+      }
+      const facts = await getJson<EventInfo>("/api/event", { id, part: "facts" });
+      if (this.shown !== sel) return;
+      this.bringIntoSight({ ...facts, links: [], waits: "others" });
+      const others = await getJson<Partial<EventInfo>>("/api/event", { id, part: "others" });
+      if (this.shown !== sel) return;
+      this.selected.value = { ...facts, links: [], ...others };
+      this.draw();
+    } catch (e) {
+      if (this.shown === sel) say((e as Error).message);
+    }
+  }
+
+  private bringIntoSight(info: EventInfo) {
+    this.selected.value = info;
+    const { from, to } = this.range.peek();
+    const end = info.ts + (info.dur_ns ?? 0);
+    if (end < from || info.ts > to) this.setRange({ from: info.ts - (to - from) / 2, to: info.ts + (to - from) / 2 }, "replace"); // Forward stays possible
+    this.showRow(info.row);
+    this.draw();
   }
 
   async stepInRow(direction: 1 | -1) {
@@ -509,7 +627,7 @@ export class Controller {
       return;
     }
     const next = await getJson<{ item: number }>("/api/near", { row: from.row, at: from.ts, direction });
-    if (next.item) change({ sel: "e" + next.item });
+    if (next.item) change({ sel: (from.sample !== undefined ? "s" : "e") + next.item });
     else say(direction > 0 ? "this is the last slice of its row" : "this is the first slice of its row");
   }
 

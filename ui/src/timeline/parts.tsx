@@ -61,7 +61,7 @@ export function Labels(p: { c: Controller; toggle: (name: "fold" | "pin", key: s
             <small>{b.detail}</small>
           ) : (
             <>
-              {b.busy > 0 && <small title="part of the recording in which the outermost events of this track run">{format.percent(100 * b.busy)}</small>}
+              {b.busy > 0 && <small title="part of the time in sight in which the outermost events of this track run">{format.percent(100 * (c.busy.value.get(b.key) ?? b.busy))}</small>}
               <button type="button" class={"pin" + (b.pinned ? " on" : "")} aria-pressed={b.pinned} aria-label={"pin " + b.title} onClick={() => p.toggle("pin", b.key)}>
                 ⊤
               </button>
@@ -100,8 +100,8 @@ export function Side(p: { c: Controller; path: CriticalPath | null }) {
   if (c.found.value)
     return (
       <aside class="side">
-        <Panel title="Search" remark={format.plural(c.found.value.names, "name")} copies={{ sql: `SELECT name, count(*) AS count, sum(dur) AS time_ns FROM event WHERE regexp_matches(name, '${(state.q ?? "").replace(/'/g, "''")}', 'i') GROUP BY name ORDER BY time_ns DESC` }}>
-          {c.found.value.rows.length ? <Table label="matching names" columns={sumColumns} rows={c.found.value.rows as never} shown={["name", "count", "time_ns"]} sort="-time_ns" bar="time_ns" onOpen={(row) => c.select(Number(row.longest))} /> : <Empty>No name of an event matches. The search is a regular expression without regard to case; Escape ends it.</Empty>}
+        <Panel title={state.q || !state.code ? "Search" : "Events of " + format.baseName(state.code)} remark={format.plural(c.found.value.names, "name")} copies={!state.q && state.code ? { command: command("lines") } : { sql: `SELECT name, count(*) AS count, sum(dur) AS time_ns FROM event WHERE regexp_matches(name, '${(state.q ?? "").replace(/'/g, "''")}', 'i') GROUP BY name ORDER BY time_ns DESC` }}>
+          {c.found.value.rows.length ? <Table label="matching names" columns={sumColumns} rows={c.found.value.rows as never} shown={["name", "count", "time_ns"]} sort="-time_ns" bar="time_ns" onOpen={(row) => c.select(Number(row.longest))} /> : <Empty>{!state.q && state.code ? "No event runs this line: it was only sampled, or only made operations that did not run. " : ""}No name of an event matches. The search is a regular expression without regard to case; Escape ends it.</Empty>}
         </Panel>
       </aside>
     );
