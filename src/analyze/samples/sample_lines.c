@@ -69,7 +69,7 @@ struct sample_line {
 };
 
 struct sample_lines {
-	const struct model *m;
+	struct model *m;
 	struct sample_line *items; /* lines, from index 1 */
 	size_t count, cap;
 	struct map map;

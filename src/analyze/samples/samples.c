@@ -58,16 +58,22 @@ static ow_status metric_missing(const struct model *m, const char *name, struct 
 			 len ? known : "none, because the inputs have no samples");
 }
 
+/* ---- threads that mostly wait ---- */
+
 /*
- * Elapsed time is counted for each thread, so that a few helpers that sleep all the time would come before the one that works.
- * Where the time on a processor is known, too, threads that took less than a hundredth of it are left out: those beside the
- * first of a process, and first threads where that of another process works.
+ * Elapsed time is counted for each thread, so that a few helpers that wait nearly all the time would come before the thread that
+ * works. Where the time on a processor is known, too, only that is counted of such threads. The elapsed time of a process's first
+ * thread is counted if the process leads: it computes and communicates, or, where no operators are recorded, it has a tenth of
+ * the time on processors that the busiest first thread has. Workers of a loader never lead. Where all first threads sleep, all
+ * elapsed time counts.
  */
-#define ASLEEP 100
+#define LEADS 10
+#define SLEEPS 100
 
 static bool is_first_thread(const struct model *m, uint32_t track)
 {
-	return m->track.pid[track] && m->track.pid[track] == m->track.tid[track];
+	return m->track.pid[track] && m->track.pid[track] == m->track.tid[track] &&
+	       m->track.kind[track] != TRACK_LOADER;
 }
 
 static uint32_t find_metric_of(const struct model *m, const char *name)
@@ -77,39 +83,74 @@ static uint32_t find_metric_of(const struct model *m, const char *name)
 	return found && str_eq(model_str(m, m->metric.unit[found]), STR("ns")) ? found : 0;
 }
 
-static ow_status find_asleep(struct sample_choice *c, struct arena *scratch, struct ow_error *err)
+/* Per track, how much speaks for it as the thread that leads: its operators, else its time on processors. */
+static ow_status weigh_tracks(struct model *m, const int64_t *on_cpu, int64_t *weights,
+			      struct ow_error *err)
 {
-	const struct model *m = c->m;
-	uint32_t cpu = find_metric_of(m, "cpu");
-	int64_t *times[2]; /* for each track: elapsed time, and time on a processor */
-	bool first_works = false;
+	bool computes = false;
 
-	if (!cpu || !str_eq(model_str(m, c->name), STR("wall")) || !m->sample.track)
-		return OW_OK;
-	times[0] = ARENA_ARRAY(scratch, int64_t, m->track.count);
-	times[1] = ARENA_ARRAY(scratch, int64_t, m->track.count);
-	c->asleep = ARENA_ARRAY(scratch, uint8_t, m->track.count);
-	if (!times[0] || !times[1] || !c->asleep)
-		return error_no_memory(err);
-	for (uint32_t i = 1; i < m->sample.count; i++) {
-		uint32_t metric = m->sample.metric[i].v, track = m->sample.track[i].v;
-		bool is_cpu = m->metric.name[metric].v == m->metric.name[cpu].v;
+	OW_TRY(model_require_rows(m, TABLE_BIT(event), err));
+	for (uint32_t i = 1; m->event.phase && i < m->event.count; i++) {
+		uint32_t track = m->event.track[i].v;
+		uint8_t phase = m->event.phase[i];
 
-		if (is_cpu || c->wanted[metric])
-			times[is_cpu][track] = sum_add(times[is_cpu][track], m->sample.weight[i]);
+		if ((phase != PHASE_COMPUTE && phase != PHASE_COMMUNICATION) || !is_first_thread(m, track))
+			continue;
+		weights[track]++;
+		computes = true;
 	}
-	for (uint32_t i = 1; i < m->track.count; i++) {
-		c->asleep[i] = times[0][i] > 0 && times[1][i] < times[0][i] / ASLEEP;
-		first_works |= times[0][i] > 0 && !c->asleep[i] && is_first_thread(m, i);
-	}
-	for (uint32_t i = 1; i < m->track.count; i++) {
-		c->asleep[i] &= first_works;
-		c->asleep_count += c->asleep[i];
-	}
+	for (uint32_t i = 1; !computes && i < m->track.count; i++)
+		weights[i] = is_first_thread(m, i) ? on_cpu[i] : 0;
 	return OW_OK;
 }
 
-ow_status samples_choose(const struct model *m, const struct view_options *options,
+static void mark_waiting(struct sample_choice *c, const int64_t *wall, const int64_t *on_cpu,
+			 const int64_t *weights)
+{
+	int64_t most = 0;
+
+	for (uint32_t i = 1; i < c->m->track.count; i++)
+		if (wall[i] > 0 && on_cpu[i] >= wall[i] / SLEEPS)
+			most = MAX(most, weights[i]);
+	for (uint32_t i = 1; most && i < c->m->track.count; i++) {
+		bool leads = weights[i] && weights[i] >= most / LEADS;
+
+		c->waits[i] = !leads && wall[i] > 0 && on_cpu[i] < wall[i] / 2;
+		c->waiting_count += c->waits[i];
+	}
+}
+
+static ow_status find_waiting(struct sample_choice *c, struct model *m, struct arena *scratch,
+			      struct ow_error *err)
+{
+	uint32_t cpu = find_metric_of(m, "cpu");
+	int64_t *wall, *on_cpu, *weights;
+
+	if (!cpu || !str_eq(model_str(m, c->name), STR("wall")) || !m->sample.track)
+		return OW_OK;
+	wall = ARENA_ARRAY(scratch, int64_t, m->track.count);
+	on_cpu = ARENA_ARRAY(scratch, int64_t, m->track.count);
+	weights = ARENA_ARRAY(scratch, int64_t, m->track.count);
+	c->waits = ARENA_ARRAY(scratch, uint8_t, m->track.count);
+	c->cpu = ARENA_ARRAY(scratch, uint8_t, m->metric.count);
+	if (!wall || !on_cpu || !weights || !c->waits || !c->cpu)
+		return error_no_memory(err);
+	for (uint32_t i = 1; i < m->metric.count; i++)
+		c->cpu[i] = m->metric.name[i].v == m->metric.name[cpu].v &&
+			    m->metric.unit[i].v == m->metric.unit[cpu].v;
+	for (uint32_t i = 1; i < m->sample.count; i++) {
+		uint32_t metric = m->sample.metric[i].v, track = m->sample.track[i].v;
+		int64_t *times = c->cpu[metric] ? on_cpu : c->wanted[metric] ? wall : NULL;
+
+		if (times)
+			times[track] = sum_add(times[track], m->sample.weight[i]);
+	}
+	OW_TRY(weigh_tracks(m, on_cpu, weights, err));
+	mark_waiting(c, wall, on_cpu, weights);
+	return OW_OK;
+}
+
+ow_status samples_choose(struct model *m, const struct view_options *options,
 			 struct arena *scratch, struct sample_choice *out, struct ow_error *err)
 {
 	uint32_t metric = find_metric(m, options->metric);
@@ -128,13 +169,12 @@ ow_status samples_choose(const struct model *m, const struct view_options *optio
 	for (uint32_t i = 1; i < m->metric.count; i++)
 		out->wanted[i] =
 			m->metric.name[i].v == out->name.v && m->metric.unit[i].v == out->unit.v;
-	return options->metric ? OW_OK : find_asleep(out, scratch, err);
+	return options->metric ? OW_OK : find_waiting(out, m, scratch, err);
 }
 
 #define NAMED_INPUTS 3
 
-/* State of each source: 0 without samples, LEFT_OUT with samples of other metrics only, SHOWN
- * otherwise. */
+/* For each source: 0 without samples, LEFT_OUT with samples of other metrics only, SHOWN. */
 enum { LEFT_OUT = 1, SHOWN };
 
 static uint8_t *find_left_out(const struct sample_choice *c, struct arena *scratch)
@@ -154,7 +194,7 @@ static uint8_t *find_left_out(const struct sample_choice *c, struct arena *scrat
 	return used ? sources : NULL;
 }
 
-/* Returns the default metric of a source. */
+/* The default metric of a source. */
 static struct str metric_of(const struct model *m, uint32_t source)
 {
 	uint32_t found = 0;
@@ -175,12 +215,12 @@ ow_status samples_left_out(const struct sample_choice *c, const struct view_opti
 	struct buf said;
 
 	*text = NULL;
-	if (c->asleep_count) {
+	if (c->waiting_count) {
 		*text = arena_printf(scratch,
-				     "%u thread%s that only waited %s not counted; --metric wall "
-				     "counts all.",
-				     c->asleep_count, c->asleep_count == 1 ? "" : "s",
-				     c->asleep_count == 1 ? "is" : "are");
+				     "%u thread%s mostly waited: only %s time on a processor is "
+				     "counted; --metric wall counts all.",
+				     c->waiting_count, c->waiting_count == 1 ? "" : "s",
+				     c->waiting_count == 1 ? "its" : "their");
 		return *text ? OW_OK : error_no_memory(err);
 	}
 	if (options->metric || m->source.count <= 2)
@@ -256,11 +296,12 @@ struct str sample_frame_name(const struct model *m, frame_id frame, struct arena
 	return arena_str(arena, str_from(text));
 }
 
-/* State of a walk over the used stacks: the tree, and how often each group is open around the current
- * stack. */
+/* ---- totals ---- */
+
+/* The tree of the used stacks, and how often each group is open around the stack that is being walked. */
 struct stack_walk {
-	uint32_t *first, *next; /* first child, and next child of the same caller; 0: none */
-	int64_t *sum;		/* weight of the stack and of all stacks below it */
+	uint32_t *first, *next; /* child, and next child of the same caller; 0: none */
+	int64_t *sum;		/* of the stack and all below it */
 	uint32_t *open;
 };
 
@@ -276,7 +317,7 @@ static void join_children(const struct stack_table *s, const bool *used, struct 
 	}
 }
 
-/* Adds up totals. The total of a group is the cost of its outermost calls. */
+/* A group's total is what its outermost calls cost. */
 static void walk_stacks(const struct stack_table *s, const uint32_t *groups, struct stack_walk *w,
 			int64_t *totals)
 {

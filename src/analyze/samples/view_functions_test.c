@@ -369,6 +369,77 @@ static void lines(void **state)
 	small_close(&t.s);
 }
 
+static track_id thread_of(struct sampled *t, int64_t pid, int64_t tid, enum track_kind kind)
+{
+	return t->track = builder_track(&t->s.b, &(struct track_row){ .pid = pid,
+								      .tid = tid,
+								      .kind = (uint8_t)kind,
+								      .source = t->s.b.source });
+}
+
+static void times(struct sampled *t, const char *names, int64_t wall, int64_t cpu)
+{
+	sample(t, "wall", "ns", names, 10, wall);
+	sample(t, "cpu", "ns", names, 10, cpu);
+	t->s.m->metric.is_default[1] = 1;
+}
+
+/* Of threads that mostly wait only the time on a processor counts: helpers, workers of a loader, and a process that waits
+ * for those that compute. */
+static void threads_that_wait(void **state)
+{
+	struct view_options options;
+	struct sampled t;
+	track_id first;
+
+	(void)state;
+	open_tracks(&t);
+	first = thread_of(&t, 1, 1, TRACK_HOST);
+	times(&t, "main;compute", 300, 60);
+	thread_of(&t, 1, 2, TRACK_HOST);
+	times(&t, "accept", 400, 20);
+	thread_of(&t, 1, 3, TRACK_HOST);
+	times(&t, "decode", 400, 250);
+	thread_of(&t, 4, 4, TRACK_LOADER);
+	times(&t, "select", 400, 30);
+	thread_of(&t, 5, 5, TRACK_HOST);
+	times(&t, "join", 400, 50);
+	builder_add_event(&t.s.b, &(struct event_row){ .ts_ns = 1,
+						       .dur_ns = 5,
+						       .track = first,
+						       .phase = PHASE_COMPUTE });
+	small_freeze(&t.s);
+	view_text_expect_columns(
+		&t.s, &view_functions, NULL, "name,self",
+		"decode|400\ncompute|300\njoin|50\nselect|30\naccept|20\nmain|0\n");
+	view_options_init(&options);
+	options.metric = "wall";
+	view_text_expect_columns(
+		&t.s, &view_functions, &options, "name,self",
+		"accept|400\ndecode|400\njoin|400\nselect|400\ncompute|300\nmain|0\n");
+	view_text_fail_each(&t.s, &view_functions);
+	small_close(&t.s);
+}
+
+/* Without operators the time on processors says which process leads. */
+static void processes_that_wait(void **state)
+{
+	struct sampled t;
+
+	(void)state;
+	open_tracks(&t);
+	thread_of(&t, 1, 1, TRACK_HOST);
+	times(&t, "wait", 400, 4);
+	thread_of(&t, 2, 2, TRACK_HOST);
+	times(&t, "sort", 300, 90);
+	thread_of(&t, 3, 3, TRACK_HOST);
+	times(&t, "read", 200, 20);
+	small_freeze(&t.s);
+	view_text_expect_columns(&t.s, &view_functions, NULL, "name,self",
+				 "sort|300\nread|200\nwait|4\n");
+	small_close(&t.s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,6 +453,8 @@ int main(void)
 		cmocka_unit_test(templates),
 		cmocka_unit_test(nameless),
 		cmocka_unit_test(lines),
+		cmocka_unit_test(threads_that_wait),
+		cmocka_unit_test(processes_that_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
