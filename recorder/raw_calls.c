@@ -4,8 +4,9 @@
  * hook would end the program; a child under a filter cannot make its ring; root's landlock domain is visible nowhere; a
  * user namespace needs a program of one thread. process.c asks at the start.
  *
- * Only the program itself is looked at, not its libraries, and only constant numbers are found: in the register of the number
- * just before the instruction, or as arguments of a function that has the instruction.
+ * Only the program itself is looked at, not its libraries. Constant numbers are found in the register of the number just before the
+ * instruction, or as arguments of a function that has the instruction. Where a small program has an instruction whose number is not
+ * constant, the numbers may be anywhere in it: in its code or among its data. Large programs have the bytes of both by chance.
  */
 #include "recorder.h"
 
@@ -16,8 +17,10 @@
 #include <sys/syscall.h>
 
 #define TEXT_MOST ((size_t)16 << 20)
-#define NEAR 48u      /* bytes in which the arguments of a call are set */
-#define FUNCTION 256u /* bytes of a function up to its instruction */
+#define SMALL ((size_t)256 << 10) /* bytes of a program, code and data */
+#define NEAR 48u		  /* bytes in which the arguments of a call are set */
+#define CLOSE 24u		  /* bytes in which its number is */
+#define FUNCTION 256u		  /* bytes of a function up to its instruction */
 
 #if defined(__x86_64__)
 
@@ -115,42 +118,105 @@ static uint32_t passed_numbers(const uint8_t *text, const uint8_t *end)
 	return found;
 }
 
-static uint32_t calls_in(const uint8_t *text, size_t len)
+/* Whether some of these bytes set the register of the number to a constant. */
+static bool has_number(const uint8_t *from, const uint8_t *to)
+{
+	for (const uint8_t *at = from; to - at >= 2; at++) {
+		bool load = at[0] == (0xb8 | REG_AX) && to - at >= 5;
+		bool load_wide = at[0] == 0xc7 && at[1] == 0xc0 && to - at >= 6;
+		bool clear = (at[0] == 0x31 || at[0] == 0x33) && at[1] == 0xc0;
+
+		if (load || load_wide || clear)
+			return true;
+	}
+	return false;
+}
+
+/* What the program's parts have shown. */
+struct look {
+	uint32_t found;
+	bool variable; /* an instruction whose number is not constant */
+	/* Values anywhere in its code or data. */
+	bool has_prctl, has_set_seccomp, has_seccomp;
+};
+
+static void look_at_code(struct look *l, const uint8_t *text, size_t len)
 {
 	const uint8_t *at = text, *end = text + len;
-	uint32_t found = 0;
 	bool some = false;
 
 	while ((at = memmem(at, (size_t)(end - at), instruction, sizeof(instruction))) != NULL) {
-		found |= calls_among(at - text > NEAR ? at - NEAR : text, at, &of_instruction);
+		const uint8_t *from = at - text > NEAR ? at - NEAR : text;
+
+		l->found |= calls_among(from, at, &of_instruction);
+		l->variable |= !has_number(at - from > CLOSE ? at - CLOSE : from, at);
 		some = true;
 		at += sizeof(instruction);
 	}
-	return some ? found | passed_numbers(text, end) : found;
+	if (some)
+		l->found |= passed_numbers(text, end);
+}
+
+/* As whole numbers of four bytes, wherever instructions and data have them. */
+static void look_for_values(struct look *l, const uint8_t *part, size_t len)
+{
+	for (size_t i = 0; i + sizeof(uint32_t) <= len; i++) {
+		uint32_t value;
+
+		memcpy(&value, part + i, sizeof(value));
+		l->has_prctl |= value == SYS_prctl;
+		l->has_seccomp |= value == SYS_seccomp;
+		l->has_set_seccomp |= value == PR_SET_SECCOMP;
+	}
+}
+
+static const uint8_t *part_of(const struct dl_phdr_info *info, int i)
+{
+	const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+
+	if (part->p_type != PT_LOAD || !(part->p_flags & PF_R))
+		return NULL;
+	return (const uint8_t *)info->dlpi_addr + part->p_vaddr;
+}
+
+/* The mode may be a variable, too: strict is what a hook would not survive. */
+static void look_for_variables(struct look *l, const struct dl_phdr_info *info)
+{
+	size_t all = 0;
+
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		all += part_of(info, i) ? info->dlpi_phdr[i].p_filesz : 0;
+	if (!l->variable || all > SMALL)
+		return;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (part_of(info, i))
+			look_for_values(l, part_of(info, i), info->dlpi_phdr[i].p_filesz);
+	if (l->has_seccomp || (l->has_prctl && l->has_set_seccomp))
+		l->found |= RAW_STRICT;
 }
 
 /* The first object is the program. */
 static int look_at_program(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	uint32_t *found = arg;
+	struct look *l = arg;
 
 	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-		size_t len = part->p_filesz < TEXT_MOST ? part->p_filesz : TEXT_MOST;
+		size_t len = info->dlpi_phdr[i].p_filesz;
 
-		if (part->p_type == PT_LOAD && (part->p_flags & PF_X) && (part->p_flags & PF_R))
-			*found |= calls_in((const uint8_t *)info->dlpi_addr + part->p_vaddr, len);
+		if (part_of(info, i) && (info->dlpi_phdr[i].p_flags & PF_X))
+			look_at_code(l, part_of(info, i), len < TEXT_MOST ? len : TEXT_MOST);
 	}
+	look_for_variables(l, info);
 	return 1;
 }
 
 uint32_t raw_calls(void)
 {
-	uint32_t found = 0;
+	struct look l = { 0 };
 
-	dl_iterate_phdr(look_at_program, &found);
-	return found;
+	dl_iterate_phdr(look_at_program, &l);
+	return l.found;
 }
 
 #else

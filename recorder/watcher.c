@@ -567,13 +567,15 @@ static int start_attached(const char *socket_path, unsigned version)
  * is half done must not begin again. */
 EXPORT int opwatch_recorder_start(const char *socket_path, unsigned version)
 {
-	static _Atomic uint32_t starting;
+	static _Atomic uint32_t
+		starting; /* in this process: a child may inherit that of its parent */
+	uint32_t pid = (uint32_t)getpid();
 	uintptr_t busy = recorder_busy;
 	int error = errno;
 
 	if (is_second())
 		return start_status = 1;
-	if (atomic_exchange(&starting, 1))
+	if (atomic_exchange(&starting, pid) == pid)
 		return start_status = 5;
 	start_status = -1;
 	recorder_busy = BUSY_OURS;

@@ -4,6 +4,8 @@
  */
 #include "watch/watch.h"
 
+#include "base/clock.h"
+
 #include "base/error.h"
 
 #include <math.h>
@@ -72,6 +74,17 @@ static int64_t newest_wall(const struct gather *g)
 			newest = MAX(newest, follow_wall(&g->files[i]->follow,
 							 g->files[i]->follow.newest_ns));
 	return newest;
+}
+
+/* Now, for a job whose processes live; of others the time of the newest record. */
+static int64_t present_wall(const struct gather *g)
+{
+	int64_t present = newest_wall(g), now = clock_ns(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < g->file_count; i++)
+		if (g->files[i]->alive && g->files[i]->follow.newest_ns != INT64_MIN)
+			present = MAX(present, follow_wall(&g->files[i]->follow, now));
+	return present;
 }
 
 /* Steps that took several times as long as most (a checkpoint, a stall) would hide what the others are like. */
@@ -212,7 +225,7 @@ static ow_status fill_ranks(struct gather *g, struct ow_error *err)
 	struct ow_job_rank *ranks =
 		ARENA_ARRAY(&g->w->arena, struct ow_job_rank, g->rank_count + 1);
 	int64_t *times = ARENA_ARRAY(&g->w->arena, int64_t, g->rank_count + 1);
-	int64_t now = newest_wall(g), sums[CLASS_COUNT] = { 0 };
+	int64_t newest = newest_wall(g), present = present_wall(g), sums[CLASS_COUNT] = { 0 };
 	const struct watch_rank *first = NULL;
 	size_t timed = 0, devices = 0;
 	double busy = 0;
@@ -223,7 +236,7 @@ static ow_status fill_ranks(struct gather *g, struct ow_error *err)
 		const struct watch_rank *r = g->ranks[i];
 		double device;
 
-		fill_rank(g, r, now, &ranks[i], &device);
+		fill_rank(g, r, newest, &ranks[i], &device);
 		/* of processes without a rank the one that moves */
 		if (r->count &&
 		    (!first || (first->rank < 0 && r->last_end_ns > first->last_end_ns)))
@@ -232,8 +245,8 @@ static ow_status fill_ranks(struct gather *g, struct ow_error *err)
 			times[timed++] = ranks[i].step_ns;
 			job->last_ns = MAX(job->last_ns, ranks[i].last_ns);
 			job->since_ns = job->since_ns < 0
-						? now - r->last_end_ns
-						: MIN(job->since_ns, now - r->last_end_ns);
+						? present - r->last_end_ns
+						: MIN(job->since_ns, present - r->last_end_ns);
 		}
 		job->steps = MAX(job->steps, r->count);
 		for (unsigned k = 0; k < CLASS_COUNT; k++)
@@ -241,6 +254,8 @@ static ow_status fill_ranks(struct gather *g, struct ow_error *err)
 		busy += device >= 0 ? device : 0;
 		devices += device >= 0;
 	}
+	if (job->since_ns < 0 && newest != INT64_MIN)
+		job->since_ns = present - newest;
 	memcpy(job->phase_ns, sums, sizeof(sums));
 	job->ranks = ranks;
 	job->rank_count = g->rank_count;

@@ -353,6 +353,34 @@ static void jobs_without_steps_have_phases(void **state)
 	close_watch(&v);
 }
 
+/* What happened last may be long ago: since then nothing was recorded of this process, which lives. */
+static void since_counts_from_now(void **state)
+{
+	uint64_t now = (uint64_t)clock_ns(CLOCK_MONOTONIC) / LIVE_MS;
+	struct live_writer w;
+	struct watching v;
+
+	(void)state;
+	if (now < 60000)
+		skip(); /* a machine that was started just now */
+	live_writer_open(&w, path);
+	recording_add_process(&w.recording,
+			      &(struct live_process){ .number = 1, .pid = (uint32_t)getpid() });
+	live_writer_thread(&w, 1, 1);
+	live_writer_slice(&w, 1, "read", RING_FILE_READ, now - 50000, now - 49000);
+	live_writer_flush(&w);
+	open_watch(&v);
+	assert_true(look(&v)->since_ns >= 49000 * (int64_t)LIVE_MS);
+	for (uint64_t i = 0; i < 20; i++)
+		live_writer_step(&w, 1, now - 40000 + i * 51, 30, 20);
+	live_writer_flush(&w);
+	assert_true(look(&v)->since_ns >= 38000 * (int64_t)LIVE_MS);
+	live_writer_close(&w);
+	assert_true(look(&v)->since_ns <
+		    1000 * (int64_t)LIVE_MS); /* ended: as of its last record */
+	close_watch(&v);
+}
+
 /* So many operators in this many milliseconds. */
 static void add_many(struct live_writer *w, uint32_t process, uint32_t name, unsigned count,
 		     uint64_t begin, uint64_t time)
@@ -783,6 +811,7 @@ int main(void)
 		TEST(parts_are_of_the_same_steps),
 		TEST(batches_are_no_steps),
 		TEST(jobs_without_steps_have_phases),
+		TEST(since_counts_from_now),
 		TEST(a_file_that_begins_anew_is_a_new_job),
 		TEST(the_first_step_is_shown_as_it_goes),
 		TEST(steps_of_many_records_are_seen),

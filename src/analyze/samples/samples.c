@@ -94,7 +94,8 @@ static ow_status weigh_tracks(struct model *m, const int64_t *on_cpu, int64_t *w
 		uint32_t track = m->event.track[i].v;
 		uint8_t phase = m->event.phase[i];
 
-		if ((phase != PHASE_COMPUTE && phase != PHASE_COMMUNICATION) || !is_first_thread(m, track))
+		if ((phase != PHASE_COMPUTE && phase != PHASE_COMMUNICATION) ||
+		    !is_first_thread(m, track))
 			continue;
 		weights[track]++;
 		computes = true;
@@ -150,8 +151,8 @@ static ow_status find_waiting(struct sample_choice *c, struct model *m, struct a
 	return OW_OK;
 }
 
-ow_status samples_choose(struct model *m, const struct view_options *options,
-			 struct arena *scratch, struct sample_choice *out, struct ow_error *err)
+ow_status samples_choose(struct model *m, const struct view_options *options, struct arena *scratch,
+			 struct sample_choice *out, struct ow_error *err)
 {
 	uint32_t metric = find_metric(m, options->metric);
 

@@ -35,8 +35,8 @@ static inline bool samples_only(const struct model *m)
 }
 
 /* Chooses the metric of the options. An unknown name is an error that lists the metrics. */
-ow_status samples_choose(struct model *m, const struct view_options *options,
-			 struct arena *scratch, struct sample_choice *out, struct ow_error *err);
+ow_status samples_choose(struct model *m, const struct view_options *options, struct arena *scratch,
+			 struct sample_choice *out, struct ow_error *err);
 
 /* Whether a sample belongs to the selected rank, step and time. */
 static inline bool sample_inside(const struct event_filter *f, const struct model *m, uint32_t row)
@@ -54,8 +54,7 @@ static inline bool sample_counts(const struct sample_choice *c, uint32_t row)
 	const struct sample_table *s = &c->m->sample;
 	const uint8_t *wanted = c->waits && c->waits[s->track[row].v] ? c->cpu : c->wanted;
 
-	return wanted[s->metric[row].v] &&
-	       (c->unfiltered || sample_inside(&c->filter, c->m, row));
+	return wanted[s->metric[row].v] && (c->unfiltered || sample_inside(&c->filter, c->m, row));
 }
 
 /* A sentence on the threads that mostly wait, and on inputs that are left out because they measure something else; NULL when there are

@@ -404,10 +404,9 @@ static void threads_that_wait(void **state)
 	times(&t, "select", 400, 30);
 	thread_of(&t, 5, 5, TRACK_HOST);
 	times(&t, "join", 400, 50);
-	builder_add_event(&t.s.b, &(struct event_row){ .ts_ns = 1,
-						       .dur_ns = 5,
-						       .track = first,
-						       .phase = PHASE_COMPUTE });
+	builder_add_event(
+		&t.s.b, &(struct event_row){
+				.ts_ns = 1, .dur_ns = 5, .track = first, .phase = PHASE_COMPUTE });
 	small_freeze(&t.s);
 	view_text_expect_columns(
 		&t.s, &view_functions, NULL, "name,self",
