@@ -132,11 +132,29 @@ static bool has_number(const uint8_t *from, const uint8_t *to)
 	return false;
 }
 
+/* Whether these bytes are part of an address or a constant of another instruction, as far as the bytes before them show: an address
+ * relative to this one, a distance on the stack, a call, a jump, a load. */
+static bool is_part_of_other(const uint8_t *text, const uint8_t *at)
+{
+	for (size_t k = 1; k <= 3 && at - text >= (ptrdiff_t)k + 2; k++) {
+		uint8_t last = at[-(ptrdiff_t)k], before = at[-(ptrdiff_t)k - 1];
+		bool short_distance = (before & 0xc7) == 0x45;
+
+		if ((last & 0xc7) == 0x05 || last == CALL || last == JUMP ||
+		    ((last & 0xf8) == 0xb8 && !short_distance) ||
+		    (before == 0x0f && (last & 0xf0) == 0x80) ||
+		    ((last & 0xc0) == 0x80 && (before & 0xf8) == 0x88) ||
+		    ((last & 0xc0) == 0xc0 && (before == 0xc7 || before == 0x81)))
+			return true;
+	}
+	return false;
+}
+
 /* What the program's parts have shown. */
 struct look {
 	uint32_t found;
 	bool variable; /* an instruction whose number is not constant */
-	/* Values anywhere in its code or data. */
+	/* Values among the constants of its code, or in its data. */
 	bool has_prctl, has_set_seccomp, has_seccomp;
 };
 
@@ -149,7 +167,8 @@ static void look_at_code(struct look *l, const uint8_t *text, size_t len)
 		const uint8_t *from = at - text > NEAR ? at - NEAR : text;
 
 		l->found |= calls_among(from, at, &of_instruction);
-		l->variable |= !has_number(at - from > CLOSE ? at - CLOSE : from, at);
+		l->variable |= !is_part_of_other(text, at) &&
+			       !has_number(at - from > CLOSE ? at - CLOSE : from, at);
 		some = true;
 		at += sizeof(instruction);
 	}
@@ -157,17 +176,33 @@ static void look_at_code(struct look *l, const uint8_t *text, size_t len)
 		l->found |= passed_numbers(text, end);
 }
 
-/* As whole numbers of four bytes, wherever instructions and data have them. */
-static void look_for_values(struct look *l, const uint8_t *part, size_t len)
+static void note_value(struct look *l, const uint8_t *at)
 {
-	for (size_t i = 0; i + sizeof(uint32_t) <= len; i++) {
-		uint32_t value;
+	uint32_t value;
 
-		memcpy(&value, part + i, sizeof(value));
-		l->has_prctl |= value == SYS_prctl;
-		l->has_seccomp |= value == SYS_seccomp;
-		l->has_set_seccomp |= value == PR_SET_SECCOMP;
+	memcpy(&value, at, sizeof(value));
+	l->has_prctl |= value == SYS_prctl;
+	l->has_seccomp |= value == SYS_seccomp;
+	l->has_set_seccomp |= value == PR_SET_SECCOMP;
+}
+
+/* Constants that instructions load or store: into a register, or to where a short distance or the instruction's own address leads. */
+static void look_for_constants(struct look *l, const uint8_t *code, size_t len)
+{
+	for (size_t i = 6; i + sizeof(uint32_t) <= len; i++) {
+		const uint8_t *at = code + i;
+
+		if ((at[-1] & 0xf8) == 0xb8 || (at[-2] == 0xc7 && (at[-1] & 0xf8) == 0xc0) ||
+		    (at[-3] == 0xc7 && (at[-2] & 0xf8) == 0x40) || at[-6] == 0xc7)
+			note_value(l, at);
 	}
+}
+
+static void look_at_data(struct look *l, const uint8_t *data, size_t len)
+{
+	for (size_t i = -(uintptr_t)data % sizeof(uint32_t); i + sizeof(uint32_t) <= len;
+	     i += sizeof(uint32_t))
+		note_value(l, data + i);
 }
 
 static const uint8_t *part_of(const struct dl_phdr_info *info, int i)
@@ -188,9 +223,16 @@ static void look_for_variables(struct look *l, const struct dl_phdr_info *info)
 		all += part_of(info, i) ? info->dlpi_phdr[i].p_filesz : 0;
 	if (!l->variable || all > SMALL)
 		return;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (part_of(info, i))
-			look_for_values(l, part_of(info, i), info->dlpi_phdr[i].p_filesz);
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+
+		if (!part_of(info, i))
+			continue;
+		if (part->p_flags & PF_X)
+			look_for_constants(l, part_of(info, i), part->p_filesz);
+		else if (part->p_offset) /* the first one has the linker's tables */
+			look_at_data(l, part_of(info, i), part->p_filesz);
+	}
 	if (l->has_seccomp || (l->has_prctl && l->has_set_seccomp))
 		l->found |= RAW_STRICT;
 }

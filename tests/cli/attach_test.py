@@ -19,6 +19,34 @@ PYTHON = "/usr/bin/python3"
 LIBRARY = os.path.join(os.environ["OPWATCH_BUILD"], "libopwatch-recorder.so")
 NOBODY = {"user": 65534, "group": 65534, "extra_groups": []}
 STATIC = "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n"
+# Its threads execute it again and again, as often as its argument says; it ends with 7.
+EXECUTES = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static char **words;
+static void *again(void *number)
+{
+	char left[16];
+	usleep((unsigned)((long)number % 3 * 700));
+	snprintf(left, sizeof(left), "%d", atoi(words[1]) - 1);
+	if (atoi(left) <= 0)
+		_exit(7);
+	execl("/proc/self/exe", words[0], left, (char *)0);
+	return 0;
+}
+int main(int count, char **args)
+{
+	pthread_t thread;
+	(void)count;
+	words = args;
+	for (long i = 0; i < 4; i++)
+		pthread_create(&thread, 0, again, (void *)(i + getpid()));
+	for (;;)
+		pause();
+}
+"""
 # Reads files until it is told to end, then says how often.
 VICTIM = """
 import select, sys
@@ -65,6 +93,21 @@ class AttachTest(unittest.TestCase):
         self.addCleanup(job.kill)
         self.assertEqual(job.stdout.readline(), b"ready\n")
         return job
+
+    def test_threads_that_execute_programs(self):
+        """The first thread's end is not reported then: attach ends with a reason, or records what it got."""
+        program = os.path.join(self.dir, "executes")
+        subprocess.run(["cc", "-O1", "-pthread", "-x", "c", "-", "-o", program], input=EXECUTES, text=True, check=True)
+        for _ in range(12):
+            job = subprocess.Popen([program, "400"], env=environment())
+            try:
+                p = subprocess.run([BIN, "attach", str(job.pid), "--for", "50ms", "-o", self.file], capture_output=True, text=True,
+                                   timeout=30)
+            finally:
+                self.assertEqual(job.wait(60), 7)
+            self.assertIn(p.returncode, (0, 1), p.stderr)
+            self.assertRegex(p.stderr, "^opwatch: ")
+            self.assertNotIn("kernel thread", p.stderr)
 
     def finish(self, job):
         job.stdin.close()

@@ -564,6 +564,26 @@ static bool is_over(pid_t pid)
 	return !proc_stat_read(pid, 0, &stat) || (has_ended(pid, 0) && stat.threads <= 1);
 }
 
+/* What differs between a program and the next one that the process executes: where the kernel has put its parts. */
+struct program_places {
+	char auxv[512];
+	ssize_t len;
+};
+
+static void read_places(pid_t pid, struct program_places *to)
+{
+	to->len = proc_read(pid, "auxv", to->auxv, sizeof(to->auxv));
+}
+
+static bool has_executed(pid_t pid, const struct program_places *before)
+{
+	struct program_places now;
+
+	read_places(pid, &now);
+	return before->len > 0 && now.len >= 0 &&
+	       (now.len != before->len || memcmp(now.auxv, before->auxv, (size_t)now.len) != 0);
+}
+
 ow_status attach_process(struct mem *mem, pid_t pid, const char *library, const char *socket_path,
 			 const char *step_marker, struct attach_report *report,
 			 struct ow_error *err)
@@ -571,14 +591,24 @@ ow_status attach_process(struct mem *mem, pid_t pid, const char *library, const 
 	struct attaching a = {
 		.mem = mem, .pid = pid, .library = library, .step_marker = step_marker, .err = err
 	};
+	struct program_places places;
 	ow_status status;
 
+	read_places(pid, &places);
 	snprintf(a.start_text, sizeof(a.start_text), "%s%s%s", socket_path, step_marker ? "\n" : "",
 		 step_marker ? step_marker : "");
 	*report = (struct attach_report){ 0 };
 	status = join_process(&a, report);
-	if (status == OW_OK || status == OW_E_NO_MEMORY || status == OW_E_NOT_FOUND ||
-	    !is_over(pid))
+	if (status == OW_OK || status == OW_E_NO_MEMORY)
 		return status;
-	return error_set(err, OW_E_NOT_FOUND, "process %d has ended", (int)pid);
+	if (!is_over(pid))
+		return has_executed(pid, &places)
+			       ? error_set(err, OW_E_UNSUPPORTED,
+					   "process %d executed another program while opwatch was "
+					   "attaching: try again",
+					   (int)pid)
+			       : status;
+	return status == OW_E_NOT_FOUND
+		       ? status
+		       : error_set(err, OW_E_NOT_FOUND, "process %d has ended", (int)pid);
 }

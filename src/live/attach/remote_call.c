@@ -24,6 +24,7 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RED_ZONE 1024 /* memory below the stack pointer that the thread may use, with a margin */
@@ -78,6 +79,60 @@ static ow_status explain_refusal(pid_t pid, int failure, struct ow_error *err)
 	return error_errno(err, failure, "process %d", (int)pid);
 }
 
+/*
+ * The kernel does not report the end of a process's first thread while others run, nor that another thread took its place and its
+ * number by executing a program: waiting for it would never end. So a timer interrupts the waiting thread now and then.
+ */
+#define WAKE_NS 250000000
+#define WAKE_SIGNAL (SIGRTMIN + 7)
+
+static void wake(int number)
+{
+	(void)number;
+}
+
+static void waker_begin(struct traced_thread *r)
+{
+	struct sigaction action = { .sa_handler = wake }; /* without SA_RESTART */
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = WAKE_SIGNAL };
+	struct itimerspec every = { { 0, WAKE_NS }, { 0, WAKE_NS } };
+
+	event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	if (sigaction(WAKE_SIGNAL, &action, NULL) != 0 ||
+	    timer_create(CLOCK_MONOTONIC, &event, &r->waker) != 0)
+		return;
+	r->has_waker = true;
+	timer_settime(r->waker, 0, &every, NULL);
+}
+
+static void waker_end(struct traced_thread *r)
+{
+	if (r->has_waker)
+		timer_delete(r->waker);
+	r->has_waker = false;
+}
+
+/* Whether the thread with this number has ended, or is another one by now. */
+static bool is_lost(const struct traced_thread *r)
+{
+	char path[64], text[1024];
+	const char *state, *tracer;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)r->pid, (int)r->tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	len = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	state = strstr(text, "\nState:\t");
+	tracer = strstr(text, "\nTracerPid:\t");
+	if (!state || !tracer || state[8] == 'Z' || state[8] == 'X')
+		return true;
+	return strtol(tracer + 12, NULL, 10) != syscall(SYS_gettid);
+}
+
 /* Waits for the thread to stop; false if it is gone. */
 static bool wait_stop(struct traced_thread *r, int *status)
 {
@@ -85,8 +140,10 @@ static bool wait_stop(struct traced_thread *r, int *status)
 
 	do
 		got = waitpid(r->tid, status, __WALL);
-	while (got < 0 && errno == EINTR);
+	while (got < 0 && errno == EINTR && !is_lost(r));
 	r->gone = got != r->tid || !WIFSTOPPED(*status);
+	if (r->gone)
+		waker_end(r);
 	return !r->gone;
 }
 
@@ -141,7 +198,12 @@ ow_status traced_thread_stop(struct traced_thread *r, pid_t pid, pid_t tid, stru
 	r->tid = tid;
 	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) != 0)
 		return explain_refusal(pid, errno, err);
-	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0 || !wait_stop(r, &status))
+	waker_begin(r);
+	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0) {
+		waker_end(r);
+		return error_set(err, OW_E_NOT_FOUND, "process %d has ended", (int)pid);
+	}
+	if (!wait_stop(r, &status))
 		return error_set(err, OW_E_NOT_FOUND, "process %d has ended", (int)pid);
 	keep_signal(r, status);
 	if (save_registers(r))
@@ -154,6 +216,7 @@ ow_status traced_thread_stop(struct traced_thread *r, pid_t pid, pid_t tid, stru
 
 void traced_thread_resume(struct traced_thread *r)
 {
+	waker_end(r);
 	if (r->gone)
 		return;
 	ptrace(PTRACE_DETACH, r->tid, 0, 0);

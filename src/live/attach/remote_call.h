@@ -10,6 +10,7 @@
 #include "base/error.h"
 
 #include <sys/types.h>
+#include <time.h>
 
 #define TRACED_STATE_BYTES 16384
 #define TRACED_SIGNALS 32
@@ -32,6 +33,8 @@ struct traced_thread {
 	int kept[TRACED_SIGNALS]; /* signals that were kept for later */
 	size_t kept_count;
 	bool gone;
+	timer_t waker; /* interrupts a wait for it */
+	bool has_waker;
 };
 
 ow_status traced_thread_stop(struct traced_thread *r, pid_t pid, pid_t tid, struct ow_error *err);
