@@ -51,7 +51,8 @@ static struct {
 	unsigned long filters;
 	struct ring_process *place; /* where the previous region is mapped */
 	uint32_t parent, renewed;
-	uint32_t raw; /* raw_calls() */
+	uint32_t fork_pid; /* a child that the C library forked */
+	uint32_t raw;	   /* raw_calls() */
 } self = { .socket = -1, .region = -1, .status = -1 };
 
 /* ---- descriptors ---- */
@@ -461,6 +462,8 @@ static bool on_own_stack(bool (*work)(void))
 #endif
 }
 
+/* A child that the C library did not fork (clone) has no thread of the recorder: its function ends only its own thread, and the
+ * C library would end the process with another status, and run the parent's exit handlers, when the recorder's thread ends. */
 static bool prepare_first(void)
 {
 	bool child = self.generation && recorder_process;
@@ -474,6 +477,8 @@ static bool prepare_first(void)
 	process_reconnect();
 	*recorder_generation = ++self.generation;
 	threads_provide(1);
+	if (child && self.fork_pid != recorder_process->pid)
+		watcher_ban();
 	if (self.forked && watcher_is_wanted())
 		watcher_start();
 	return true;
@@ -508,6 +513,7 @@ static void after_fork(void)
 	atomic_store(&self.preparing, 0);
 	recorder_thread = NULL;
 	recorder_busy = BUSY_OURS;
+	self.fork_pid = (uint32_t)getpid();
 	if (self.wanted && recorder_process) {
 		open_status_of_child();
 		if (self.raw & RAW_FILTER)

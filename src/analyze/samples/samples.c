@@ -175,7 +175,8 @@ ow_status samples_choose(struct model *m, const struct view_options *options, st
 
 #define NAMED_INPUTS 3
 
-/* For each source: 0 without samples, LEFT_OUT with samples of other metrics only, SHOWN. */
+/* State of each source: 0 without samples, LEFT_OUT with samples of other metrics only, SHOWN
+ * otherwise. */
 enum { LEFT_OUT = 1, SHOWN };
 
 static uint8_t *find_left_out(const struct sample_choice *c, struct arena *scratch)
@@ -195,7 +196,7 @@ static uint8_t *find_left_out(const struct sample_choice *c, struct arena *scrat
 	return used ? sources : NULL;
 }
 
-/* The default metric of a source. */
+/* Returns the default metric of a source. */
 static struct str metric_of(const struct model *m, uint32_t source)
 {
 	uint32_t found = 0;
@@ -297,12 +298,11 @@ struct str sample_frame_name(const struct model *m, frame_id frame, struct arena
 	return arena_str(arena, str_from(text));
 }
 
-/* ---- totals ---- */
-
-/* The tree of the used stacks, and how often each group is open around the stack that is being walked. */
+/* State of a walk over the used stacks: the tree, and how often each group is open around the current
+ * stack. */
 struct stack_walk {
-	uint32_t *first, *next; /* child, and next child of the same caller; 0: none */
-	int64_t *sum;		/* of the stack and all below it */
+	uint32_t *first, *next; /* first child, and next child of the same caller; 0: none */
+	int64_t *sum;		/* weight of the stack and of all stacks below it */
 	uint32_t *open;
 };
 
@@ -318,7 +318,7 @@ static void join_children(const struct stack_table *s, const bool *used, struct 
 	}
 }
 
-/* A group's total is what its outermost calls cost. */
+/* Adds up totals. The total of a group is the cost of its outermost calls. */
 static void walk_stacks(const struct stack_table *s, const uint32_t *groups, struct stack_walk *w,
 			int64_t *totals)
 {

@@ -21,14 +21,14 @@ struct sample_choice {
 	uint32_t waiting_count;
 };
 
-/* Whether the code view shows samples: the user chose a metric, or no op has a stack. */
+/* Returns whether the code view shows samples: the user chose a metric, or no op has a stack. */
 static inline bool samples_show_code(const struct model *m, const struct view_options *options)
 {
 	return m->sample.count > 1 &&
 	       (options->metric || (!m->op.stack && !m->event.stack && !m->op.code_size));
 }
 
-/* Whether the model has samples and no ops. */
+/* Returns whether the model has samples and no ops. */
 static inline bool samples_only(const struct model *m)
 {
 	return m->sample.count > 1 && m->op.count <= 1;
@@ -38,7 +38,7 @@ static inline bool samples_only(const struct model *m)
 ow_status samples_choose(struct model *m, const struct view_options *options, struct arena *scratch,
 			 struct sample_choice *out, struct ow_error *err);
 
-/* Whether a sample belongs to the selected rank, step and time. */
+/* Returns whether a sample belongs to the selected rank, step and time. */
 static inline bool sample_inside(const struct event_filter *f, const struct model *m, uint32_t row)
 {
 	const struct sample_table *s = &m->sample;
@@ -61,35 +61,38 @@ static inline bool sample_counts(const struct sample_choice *c, uint32_t row)
  * none, or the user chose a metric. */
 ow_status samples_left_out(const struct sample_choice *c, const struct view_options *options,
 			   struct arena *scratch, char **text, struct ow_error *err);
-/* The same as the footer of a table. */
+/* Adds the text about left-out samples as the footer of a table. */
 ow_status samples_add_footer(const struct sample_choice *c, const struct view_options *options,
 			     struct table *out, struct ow_error *err);
 
-/* By stack: the sum of the weights of the samples that count. NULL without memory. */
+/* Returns, for each stack, the sum of the weights of the samples that count. NULL without
+ * memory. */
 int64_t *samples_by_stack(const struct sample_choice *c, struct arena *scratch);
 
 /* The name of a frame: its function, else file and line, else the module, else "[unknown]". The text belongs to the model or the arena;
  * ptr is NULL without memory. */
 struct str sample_frame_name(const struct model *m, frame_id frame, struct arena *arena);
 
-/* What a cost adds to the base of shares: memory that is given back counts, too, so that no share exceeds 100 %. */
+/* Returns what a cost adds to the base of shares: the absolute value, because released memory counts, too,
+ * so that no share exceeds 100 %. */
 static inline int64_t samples_size(int64_t cost)
 {
 	return cost < 0 ? -MAX(cost, -INT64_MAX) : cost;
 }
 
-/* Part of all, in percent; 0 if all is 0. */
+/* Returns `part` as a percentage of `all`; 0 if `all` is 0. */
 static inline double samples_percent(int64_t part, int64_t all)
 {
 	return all > 0 ? 100.0 * (double)part / (double)all : 0;
 }
 
-/* The columns self, self_percent, total and total_percent, and their values in a row: `first` is that of self. */
+/* Add the columns self, self_percent, total and total_percent, and set their values in a row; `first` is
+ * the column self. */
 void samples_add_cost_columns(struct table *out, enum column_unit unit);
 void samples_set_cost(struct table *out, uint32_t row, uint32_t first, int64_t self, int64_t total,
 		      int64_t all);
 
-/* How a unit of the model is shown. */
+/* Returns the column unit for a unit of the model. */
 enum column_unit sample_unit(struct str unit);
 
 /* Per group of frames (`groups`: frame → group, below `count`): the samples whose stack contains a frame of the group, each once.
@@ -98,12 +101,12 @@ enum column_unit sample_unit(struct str unit);
 int64_t *samples_totals(const struct model *m, const int64_t *self, const bool *used,
 			const uint32_t *groups, size_t count, struct arena *scratch);
 
-/* ---- functions: view_functions.c ---- */
+/* view_functions.c: sums of functions. */
 
 /* A function is known by its name and module. Self: samples in which it is the leaf. Total: samples in which it occurs, once
  * however often it calls itself. */
 struct function {
-	uint32_t frame; /* one of its frames */
+	uint32_t frame; /* one of the function's frames */
 	struct str name;
 	int64_t self, total;
 };
@@ -112,7 +115,7 @@ struct functions {
 	const struct model *m;
 	struct sample_choice choice;
 	struct arena *scratch;
-	struct function *items; /* from 1 */
+	struct function *items; /* functions, from index 1 */
 	size_t count, cap;
 	struct map map;
 	uint32_t *of_frame;
@@ -122,26 +125,27 @@ struct functions {
 /* Adds up the samples of f->choice. The caller has set choice and scratch, and releases f in any case. */
 ow_status sample_functions_make(struct functions *f, struct ow_error *err);
 void sample_functions_release(struct functions *f);
-/* Sorts items 1…: by their own cost, or by the total. */
+/* Sorts items 1 and up by own cost or by total cost. */
 void sample_functions_sort(struct functions *f, bool by_totals);
 
-/* ---- lines: sample_lines.c ---- */
+/* sample_lines.c: sums of source lines. */
 
-/* Whether a file belongs to an installed package or an interpreter, not to the user. */
+/* Returns whether a file belongs to an installed package or an interpreter, not to the user. */
 bool line_is_library(struct str file);
-/* By stack: the innermost frame of the user's own code, or else the innermost frame. NULL without memory. */
+/* Returns, for each stack, the innermost frame of the user's own code, or else the innermost frame. NULL
+ * without memory. */
 uint32_t *line_own_frames(const struct model *m, struct arena *scratch);
 
-/* "file:12 function", as far as these are known. */
+/* Writes "file:12 function", as far as these are known. */
 void own_line_name(const struct model *m, uint32_t frame, char *to, size_t size);
 
-/* The view `lines` for sampled stacks. */
+/* Runs the view `lines` for sampled stacks. */
 ow_status sample_lines_run(struct model *m, const struct view_options *options, struct table *out,
 			   struct ow_error *err);
 
-/* ---- the tree: sample_tree.c ---- */
+/* sample_tree.c: the tree of samples. */
 
-/* The view `code` for sampled stacks. */
+/* Runs the view `code` for sampled stacks. */
 ow_status sample_tree_run(struct model *m, const struct view_options *options, struct table *out,
 			  struct ow_error *err);
 
