@@ -542,26 +542,34 @@ static ow_status add_up_replays(struct advice *a)
 	return status;
 }
 
+/* What a host does while its device waits: findings about any of these classes may be about the same time (host_code, launch_bound,
+ * synchronization). */
+static bool is_of_host(enum phase_class class)
+{
+	return class == CLASS_HOST || class == CLASS_IDLE || class == CLASS_LAUNCH ||
+	       class == CLASS_SYNCHRONISATION;
+}
+
 /* Shares of phases do not overlap, so they add up. Several findings about the same share count once. */
 static void add_up_shares(struct advice *a)
 {
-	int64_t left[CLASS_COUNT + 1];
+	int64_t left[CLASS_COUNT + 1], of_host = 0;
 
 	memcpy(left, a->share_ns, sizeof(a->share_ns));
-	/* The rules host_code and launch_bound both report what a host does while its device
-	 * waits. */
-	left[CLASS_HOST] =
-		span_add(span_add(left[CLASS_HOST], left[CLASS_IDLE]), left[CLASS_LAUNCH]);
 	left[CLASS_COUNT] = a->step_ns;
+	for (unsigned c = 0; c < CLASS_COUNT; c++)
+		if (is_of_host((enum phase_class)c))
+			of_host = span_add(of_host, a->share_ns[c]);
 	a->if_all_ns = a->step_ns;
 	for (size_t i = 0; i < a->row_count; i++) {
 		struct advice_row *row = &a->rows[i];
+		int64_t *rest = is_of_host(row->share_class) ? &of_host : &left[row->share_class];
 
 		if (row->share_ns <= 0)
 			continue;
-		row->after_ns = MIN(row->share_ns, MIN(a->if_all_ns, left[row->share_class]));
+		row->after_ns = MIN(row->share_ns, MIN(a->if_all_ns, *rest));
 		row->has_after = true;
-		left[row->share_class] -= row->after_ns;
+		*rest -= row->after_ns;
 		a->if_all_ns -= row->after_ns;
 	}
 }

@@ -54,6 +54,41 @@ class FirstScreen(unittest.TestCase):
             self.assertNotIn("describes a program", said)
             self.assertRegex(said, r"% of it is from /home/me/\w+\.py:\d+")
 
+    def snapshot_of(self, before, stacks):
+        """A snapshot with `before` bytes in use that have no stack, and an allocation per stack, which is a size and frames."""
+        blocks = [{"size": before, "requested_size": before, "address": 1 << 40, "state": "active_allocated", "frames": []}]
+        trace, address = [], (1 << 40) + before
+        for size, frames in stacks:
+            frames = [{"name": name, "filename": file, "line": line} for name, file, line in frames]
+            blocks.append({"size": size, "requested_size": size, "address": address, "state": "active_allocated", "frames": frames})
+            trace.append({"action": "alloc", "addr": address, "size": size, "stream": 0, "time_us": 1000 + len(trace), "frames": frames})
+            address += size
+        whole = sum(b["size"] for b in blocks)
+        segment = {"address": 1 << 40, "total_size": whole, "allocated_size": whole, "active_size": whole, "requested_size": whole,
+                   "stream": 0, "segment_type": "large", "device": 0, "blocks": blocks, "frames": []}
+        path = self.folder / "known.pickle"
+        path.write_bytes(pickle.dumps({"segments": [segment], "device_traces": [trace], "allocator_settings": {}}))
+        return path
+
+    def test_memory_from_before_the_recording(self):
+        """Of 10 GB only 50 MB have a stack: no line has 0 % of the peak, and what is not known is said."""
+        said = self.screen(self.snapshot_of(9_950_000_000, [(50_000_000, [("forward", "/home/me/model.py", 7)])]))
+        self.assertIn("peaks at 10.0GB", said)
+        self.assertIn("100 % of it (9.95GB) was allocated before the recording began, or has no recorded stack; "
+                      "under 1 % is from /home/me/model.py:7:forward", said)
+        self.assertIn("9.95GB 99.5% (from before the recording, or without a stack) 50.0MB 0.5% /home/me/model.py:7", said)
+
+    def test_memory_of_the_backward_pass(self):
+        """Threads of autograd run no Python code: what is named is the gradient, not what records the stack or makes an empty tensor."""
+        native = ["torch::unwind::unwind()", "torch::CapturedTraceback::gather(bool, bool, bool)",
+                  "torch::cuda::(anonymous namespace)::gather_with_cpp()", "c10::cuda::CUDACachingAllocator::Native::malloc(void**)",
+                  "at::TensorBase at::detail::_empty_generic<long>(c10::ArrayRef<long>)", "at::detail::empty_cuda(c10::ArrayRef<long>)",
+                  "at::(anonymous namespace)::create_out(c10::ArrayRef<long>)", "at::meta::structured_bmm::meta(at::Tensor const&)",
+                  "at::_ops::bmm::call(at::Tensor const&)", "torch::autograd::generated::BmmBackward0::apply(std::vector<at::Tensor>&&)",
+                  "torch::autograd::Engine::thread_main(std::shared_ptr<int> const&)"]
+        said = self.screen(self.snapshot_of(1000, [(50_000_000, [(name, "??", 0) for name in native])]))
+        self.assertIn("of it is from torch::autograd::generated::BmmBackward0::apply (50.0MB in 1 block)", said)
+
     def test_memory_timeline(self):
         if not CORPUS:
             self.skipTest("OPWATCH_CORPUS is not set")
@@ -301,6 +336,21 @@ class FirstScreen(unittest.TestCase):
         said = self.screen(self.kineto_events("off.json", [("aten::sort", "cpu_op", 1000, 4900, 1, 1, {}),
                                                    ("aten::mm", "cpu_op", 5990, 30, 1, 1, {}), launch, kernel]))
         self.assertIn("op_on_cpu: saves up to", said)
+
+    def test_first_launches_load_modules(self):
+        """Ten kernels whose first launch takes 20 ms and all later ones 10 us: modules are loaded; fewer launches would save nothing. What
+        takes long each time is launching."""
+        for loads in (1, 4):
+            events, at = [], 1000
+            for run in range(4):
+                for kernel in range(10):
+                    number, took = len(events) + 1, 20000 if run < loads else 10
+                    events += [("cudaLaunchKernel", "cuda_runtime", at, took, 1, 1, {"correlation": number}),
+                               (f"kernel_{kernel}", "kernel", at + took + 5, 40, 0, 7, {"device": 0, "stream": 7, "correlation": number})]
+                    at += took + 60
+            said = self.screen(self.kineto_events("loads.json", events))
+            self.assertEqual(bool(re.search(r"9\d % of the recording is one-off initialisation", said)), loads == 1)
+            self.assertEqual("launch_bound: saves" in said, loads == 4)
 
     def test_the_line_of_host_code(self):
         """Four calls of normalize take 4 ms each, one of read takes 6: the line with the largest sum is named, and stacks need not be

@@ -93,6 +93,8 @@ static bool is_plumbing(struct str function)
 	static const char *const parts[] = {
 		"unwind",
 		"CapturedTraceback",
+		"gather_with_cpp",
+		"::gather(",
 		"CachingAllocator",
 		"c10::Allocator",
 		"c10::StorageImpl",
@@ -103,8 +105,12 @@ static bool is_plumbing(struct str function)
 		"c10::detail::",
 		"at::_ops::",
 		"at::redispatch",
-		"at::detail::empty",
+		"at::detail::",
+		"at::meta::",
 		"at::native::empty",
+		"at::native::new_empty",
+		"create_out(",
+		"::set_output",
 		"wrapper_CUDA",
 		"wrapper_CPU",
 		"wrapper_Composite",
@@ -123,25 +129,37 @@ static bool is_plumbing(struct str function)
 	return false;
 }
 
-/* Returns the innermost frame of the user's code, else of any Python code, else of native code that
+/* What computes a gradient. Its thread runs no Python code, and the operators that it calls are those of any other code. */
+static bool is_gradient(struct str function)
+{
+	return str_starts(function, STR("torch::autograd::generated::"));
+}
+
+/* Returns the innermost frame of the user's code, else of any Python code, else of a gradient, else of native code that
  * allocates memory. */
 static frame_id frame_for(const struct model *m, stack_id stack)
 {
 	frame_id innermost = m->stack.frame[stack.v], python = { 0 }, native = { 0 };
+	frame_id gradient = { 0 };
 
 	for (; stack.v; stack = m->stack.parent[stack.v]) {
 		frame_id frame = m->stack.frame[stack.v];
 		struct str file = model_str(m, m->frame.file[frame.v]);
+		struct str function = model_str(m, m->frame.function[frame.v]);
 
 		if (is_users(file))
 			return frame;
 		if (!python.v && str_ends(file, STR(".py")))
 			python = frame;
-		if (!native.v && !is_plumbing(model_str(m, m->frame.function[frame.v])))
+		if (!gradient.v && is_gradient(function))
+			gradient = frame;
+		if (!native.v && !is_plumbing(function))
 			native = frame;
 	}
 	if (python.v)
 		return python;
+	if (gradient.v)
+		return gradient;
 	return native.v ? native : innermost;
 }
 
@@ -155,6 +173,8 @@ static struct str line_name(struct alive *a, frame_id frame)
 		return *name;
 	file = model_str(m, m->frame.file[frame.v]);
 	function = model_str(m, m->frame.function[frame.v]);
+	if (is_gradient(function) && str_find_char(function, '(') != STR_NONE)
+		function = str_first(function, str_find_char(function, '('));
 	if (m->frame.line[frame.v] > 0)
 		text = arena_printf(&a->h->arena, "%.*s:%d%s%.*s", STR_ARG(file),
 				    m->frame.line[frame.v], function.len ? ":" : "",

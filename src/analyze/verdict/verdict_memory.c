@@ -33,11 +33,45 @@ static const struct heap_group *largest_group(const struct heap_alive *alive)
 	return NULL;
 }
 
-static void add_group(const struct heap *heap, const struct heap_group *g, struct buf *text)
+/* What no group of this kind has. */
+static int64_t unknown_bytes(const struct heap *heap, const struct heap_alive *alive,
+			     enum heap_grouping by)
+{
+	int64_t known = 0;
+
+	for (uint32_t i = 0; i < alive->count; i++)
+		if (alive->groups[i].by == by)
+			known = sum_add(known, alive->groups[i].bytes);
+	return heap->peak - known;
+}
+
+/* "84 %", and never 0 % of what is there. */
+static void add_percent(struct buf *text, int64_t part, int64_t all)
+{
+	double percent = 100.0 * (double)part / (double)all;
+
+	if (percent < 1)
+		buf_puts(text, "under 1 %");
+	else
+		buf_printf(text, "%.0f %%", percent);
+}
+
+static void add_group(const struct heap *heap, const struct heap_alive *alive,
+		      const struct heap_group *g, struct buf *text)
 {
 	struct str name = human_fit_end(g->name, NAME_COLUMNS);
+	int64_t unknown = unknown_bytes(heap, alive, g->by);
 
-	buf_printf(text, ": %.0f %% of it is ", 100.0 * (double)g->bytes / (double)heap->peak);
+	buf_puts(text, ": ");
+	if (unknown > g->bytes) {
+		add_percent(text, unknown, heap->peak);
+		buf_puts(text, " of it (");
+		add_bytes(text, unknown);
+		buf_puts(text, ") was allocated before the recording began, or has no recorded "
+			       "stack; ");
+	}
+	add_percent(text, g->bytes, heap->peak);
+	buf_puts(text, unknown > g->bytes ? " is " : " of it is ");
 	buf_puts(text, g->by == GROUP_PURPOSE ? "" : "from ");
 	buf_puts(text, name.len < g->name.len ? "…" : "");
 	buf_add_str(text, name);
@@ -82,7 +116,7 @@ static void write_heap(const struct heaps *h, const struct heap *heap,
 		buf_printf(text, ", %s after the first record", time);
 	}
 	if (g && g->bytes > 0)
-		add_group(heap, g, text);
+		add_group(heap, alive, g, text);
 	add_reserved(heap, text);
 	buf_puts(text, "; ");
 	add_bytes(text, heap->end.in_use);

@@ -581,13 +581,55 @@ static const char *peak_grouping(const ow_result *r)
 	return NULL;
 }
 
+/* The row for what no group has; it is behind the groups. UINT32_MAX: all is known. */
+static uint32_t unknown_row(const ow_result *r, const char *by, struct str device)
+{
+	for (uint32_t i = 0; i < ow_result_rows(r); i++)
+		if (str_eq(overview_text(r, i, "name"), STR("(unknown)")) &&
+		    str_eq(overview_text(r, i, "grouped_by"), str_from(by)) &&
+		    str_eq(overview_text(r, i, "device"), device))
+			return i;
+	return UINT32_MAX;
+}
+
+/* What was in use at the peak of a device, the largest first. */
+static void print_peak(const struct overview *o, const ow_result *peak, const char *by,
+		       struct str device)
+{
+	uint32_t unknown = unknown_row(peak, by, device), shown = 0;
+	bool unknown_shown = false;
+	char text[WORDS_NUMBER], remark[200];
+
+	snprintf(remark, sizeof(remark), "by %s: 'opwatch memory' shows more", by);
+	for (uint32_t i = 0; i < ow_result_rows(peak) && shown < TOP_ROWS; i++) {
+		if (!str_eq(overview_text(peak, i, "grouped_by"), str_from(by)) ||
+		    !str_eq(overview_text(peak, i, "device"), device) || i == unknown)
+			continue;
+		if (!shown)
+			overview_heading(o, "Memory in use at the peak", remark);
+		if (unknown != UINT32_MAX && !unknown_shown &&
+		    overview_real(peak, unknown, "bytes") > overview_real(peak, i, "bytes")) {
+			overview_row(o, words_bytes(text, overview_real(peak, unknown, "bytes")),
+				     overview_real(peak, unknown, "percent"),
+				     STR("(from before the recording, or without a stack)"), 0,
+				     STR(""));
+			unknown_shown = true;
+			shown++;
+		}
+		if (shown++ < TOP_ROWS)
+			overview_row(o, words_bytes(text, overview_real(peak, i, "bytes")),
+				     overview_real(peak, i, "percent"),
+				     overview_text(peak, i, "name"), 0, STR(""));
+	}
+}
+
 /* Prints memory over time: the peak of each device, and the memory in use at the first peak. */
 static void print_memory(const struct overview *o)
 {
 	ow_result *heaps = run_plain_view(o, "heaps"), *peak = run_plain_view(o, "memory_peak");
-	uint32_t rows = heaps ? ow_result_rows(heaps) : 0, shown = 0;
+	uint32_t rows = heaps ? ow_result_rows(heaps) : 0;
 	const char *by = peak ? peak_grouping(peak) : NULL;
-	char text[WORDS_NUMBER], remark[200];
+	char text[WORDS_NUMBER];
 
 	for (uint32_t i = 0; i < rows && i < DEVICES_SHOWN; i++) {
 		fputs(i ? ", " : "peak memory: ", o->to);
@@ -595,17 +637,8 @@ static void print_memory(const struct overview *o)
 		fprintf(o->to, " %s", words_bytes(text, overview_real(heaps, i, "peak_bytes")));
 	}
 	fputs(rows > DEVICES_SHOWN ? ", …\n" : rows ? "\n" : "", o->to);
-	for (uint32_t i = 0; by && i < ow_result_rows(peak) && shown < TOP_ROWS; i++) {
-		if (!str_eq(overview_text(peak, i, "grouped_by"), str_from(by)) ||
-		    !str_eq(overview_text(peak, i, "device"), overview_text(heaps, 0, "device")))
-			continue;
-		snprintf(remark, sizeof(remark), "by %s: 'opwatch memory' shows more", by);
-		if (!shown++)
-			overview_heading(o, "Memory in use at the peak", remark);
-		overview_row(o, words_bytes(text, overview_real(peak, i, "bytes")),
-			     overview_real(peak, i, "percent"), overview_text(peak, i, "name"), 0,
-			     STR(""));
-	}
+	if (by && rows)
+		print_peak(o, peak, by, overview_text(heaps, 0, "device"));
 	ow_result_free(heaps);
 	ow_result_free(peak);
 }

@@ -17,6 +17,8 @@
 struct call_lengths {
 	uint64_t count;
 	double sum_ns;
+	uint64_t short_count; /* of calls shorter than SINGLE_CALL_NS */
+	double short_ns;
 	int64_t longest[SINGLE_CALL_MOST + 1]; /* descending */
 };
 
@@ -24,6 +26,10 @@ static inline void call_lengths_add(struct call_lengths *c, int64_t dur)
 {
 	c->count++;
 	c->sum_ns += (double)dur;
+	if (dur < SINGLE_CALL_NS) {
+		c->short_count++;
+		c->short_ns += (double)dur;
+	}
 	for (unsigned i = 0; i <= SINGLE_CALL_MOST; i++)
 		if (dur > c->longest[i]) {
 			int64_t other = c->longest[i];
@@ -43,6 +49,13 @@ static inline bool call_is_single(const struct call_lengths *c, int64_t dur)
 		others_ns -= (double)c->longest[like++];
 	return like <= SINGLE_CALL_MOST && c->count > like &&
 	       others_ns / (double)(c->count - like) * SINGLE_CALL_FACTOR <= (double)dur;
+}
+
+/* Whether a call is far longer than the short ones, however many long ones there are. */
+static inline bool call_is_long(const struct call_lengths *c, int64_t dur)
+{
+	return c->short_count && dur >= SINGLE_CALL_NS &&
+	       c->short_ns / (double)c->short_count * SINGLE_CALL_FACTOR <= (double)dur;
 }
 
 #endif

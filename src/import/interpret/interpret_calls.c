@@ -212,7 +212,12 @@ static bool initialises(const struct once *o, const struct candidate *c)
 		return true;
 	if (group->count < GROUP_FEW)
 		group = &o->all;
-	return call_is_single(group, x->m->event.dur_ns[c->event]) && launches_first(o, c);
+	if (!launches_first(o, c))
+		return false;
+	/* Every kernel has a first launch, which may load its module: there may be many. */
+	return call_is_single(group, x->m->event.dur_ns[c->event]) ||
+	       (c->work && group->short_count >= GROUP_FEW &&
+		call_is_long(group, x->m->event.dur_ns[c->event]));
 }
 
 static ow_status find_initialisation(struct once *o)
