@@ -223,6 +223,11 @@ class Rules(unittest.TestCase):
             steady = [r["duration_ns"] for r in rows if r["in_means"] in (True, None)] or [r["duration_ns"] for r in rows]
             median = statistics.median(steady) / 1e3
             self.assertAlmostEqual(amount(said.group(1)), median, delta=0.006 * median, msg="the median of steady steps")
+            ends = re.search(rf"^\d+ steps? of {NUMBER}[^(\n]*\(({NUMBER}) to ({NUMBER})\)", text, re.M)
+            whole = [r["duration_ns"] / 1e3 for r in rows if not (r["left_out"] or "").startswith("incomplete")]
+            self.assertEqual(bool(ends), len(whole) > 1)
+            for shown, true in zip(ends.groups() if ends else (), (min(whole), max(whole))):
+                self.assertAlmostEqual(amount(shown), true, delta=0.006 * true, msg="the range of whole steps")
         if not rows:
             self.assertNotRegex(text, r"\d steps? of")
             self.assertNotIn("busy per step", text)
@@ -333,6 +338,28 @@ class Rules(unittest.TestCase):
                     self.same(rows, folder / f"own{i}.opw")
                     run("merge", path, "-o", folder / f"merged{i}.json")
                     self.same(rows, folder / f"merged{i}.json")
+
+    def test_order_of_equal_things(self):
+        """What takes the same time is shown by name, whatever comes first in the file; and the verdict does not single one out."""
+        rng = random.Random(SEED + 5)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "a.json"
+            names = [rng.choice("abcdefgh") + str(i) for i in range(6)]
+            events = [{"ph": "X", "name": name, "ts": 100 * i, "dur": 50, "pid": 1, "tid": 1} for i, name in enumerate(names)]
+            screens = set()
+            for _ in range(4):
+                rng.shuffle(events)
+                for i, event in enumerate(events):
+                    event["ts"] = 100 * i
+                screens.add(run(write(path, {"traceEvents": events})))
+            self.assertEqual(len(screens), 1)
+            text = screens.pop().decode()
+            self.assertEqual(re.findall(r"% +([a-h]\d)$", text, re.M), sorted(names)[:5])
+            self.assertIn(f"17 % of op time is {min(names)}; as much is each of 5 others.", " ".join(text.split()))
+            path = pathlib.Path(folder) / "a.folded"
+            for lines in (("a;c 5", "a;b 5", "a;d 4"), ("a;d 4", "a;b 5", "a;c 5")):
+                path.write_text("\n".join(lines) + "\n")
+                self.assertIn("36 % of samples are in b itself; as much in c", " ".join(run(path).decode().split()))
 
     def test_beside_an_unrelated_file(self):
         rng = random.Random(SEED + 2)

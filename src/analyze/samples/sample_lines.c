@@ -144,7 +144,18 @@ static bool add_stacks(struct sample_lines *l, const int64_t *self, const uint32
 	return totals != NULL;
 }
 
-static int by_self(const void *a, const void *b)
+int frame_cmp(const struct model *m, uint32_t a, uint32_t b)
+{
+	int order = str_cmp(model_str(m, m->frame.file[a]), model_str(m, m->frame.file[b]));
+
+	if (order)
+		return order;
+	if (m->frame.line[a] != m->frame.line[b])
+		return m->frame.line[a] < m->frame.line[b] ? -1 : 1;
+	return str_cmp(model_str(m, m->frame.function[a]), model_str(m, m->frame.function[b]));
+}
+
+static int by_self(const void *a, const void *b, void *arg)
 {
 	const struct sample_line *x = a, *y = b;
 
@@ -152,7 +163,7 @@ static int by_self(const void *a, const void *b)
 		return x->self > y->self ? -1 : 1;
 	if (x->total != y->total)
 		return x->total > y->total ? -1 : 1;
-	return (x->frame > y->frame) - (x->frame < y->frame);
+	return frame_cmp(arg, x->frame, y->frame);
 }
 
 static void add_columns(struct table *out, enum column_unit unit)
@@ -216,7 +227,7 @@ static ow_status collect_lines(struct sample_lines *l, const struct view_options
 		return error_no_memory(err);
 	add_columns(out, choice.shown_as);
 	if (l->count > 1)
-		qsort(l->items + 1, l->count - 1, sizeof(*l->items), by_self);
+		qsort_r(l->items + 1, l->count - 1, sizeof(*l->items), by_self, (void *)l->m);
 	for (size_t i = 1; i < l->count && out->row_count < limit; i++)
 		add_row(l, &l->items[i], out);
 	return samples_add_footer(&choice, options, out, err);

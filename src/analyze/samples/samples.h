@@ -138,6 +138,8 @@ uint32_t *line_own_frames(const struct model *m, struct arena *scratch);
 
 /* Writes "file:12 function", as far as these are known. */
 void own_line_name(const struct model *m, uint32_t frame, char *to, size_t size);
+/* Orders frames by file, line and function: for rows that have nothing else to be ordered by. */
+int frame_cmp(const struct model *m, uint32_t a, uint32_t b);
 
 /* Runs the view `lines` for sampled stacks. */
 ow_status sample_lines_run(struct model *m, const struct view_options *options, struct table *out,

@@ -328,6 +328,7 @@ enum {
 	COLUMN_QUEUE_DELAY,
 	COLUMN_SLICES,
 	COLUMN_IN_MEANS,
+	COLUMN_LEFT_OUT,
 	COLUMN_NAME,
 	COLUMN_SOURCE,
 	COLUMN_XPROF,	    /* XProf's duration of the step … */
@@ -425,6 +426,7 @@ static void add_columns(struct table *out)
 	table_add_column(out, "queue_delay_ns", "queue delay", TYPE_INT, UNIT_NS);
 	table_add_column(out, "device_slices", "device slices", TYPE_INT, UNIT_COUNT);
 	table_add_column(out, "in_means", "in means", TYPE_BOOL, UNIT_NONE);
+	table_add_column(out, "left_out", "left out", TYPE_TEXT, UNIT_NONE);
 	table_add_column(out, "name", "name", TYPE_TEXT, UNIT_NONE);
 	table_add_column(out, "source", "source", TYPE_TEXT, UNIT_NONE);
 	out->columns[COLUMN_BAR].fixed = true;
@@ -655,6 +657,7 @@ static void set_phases(const struct steps *s, struct table *out, uint32_t row,
 		 mean.queued ? mean.queue_delay_ns / (int64_t)mean.queued : TIME_UNKNOWN);
 	table_set_int(out, row, COLUMN_SLICES, (int64_t)w->device_slices);
 	table_set_int(out, row, COLUMN_IN_MEANS, w->use == STEP_STEADY);
+	table_set_text(out, row, COLUMN_LEFT_OUT, str_from(step_use_words[w->use]));
 }
 
 /* Sets the sums of ops, which cover all sources and all times. */
@@ -728,7 +731,7 @@ static void add_row(const struct steps *s, struct table *out, const struct step_
 		return;
 	}
 	table_set_unknown(out, row, COLUMN_BAR);
-	for (uint32_t c = COLUMN_PHASES; c <= COLUMN_IN_MEANS; c++)
+	for (uint32_t c = COLUMN_PHASES; c <= COLUMN_LEFT_OUT; c++)
 		table_set_unknown(out, row, c);
 }
 

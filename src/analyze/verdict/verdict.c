@@ -166,6 +166,15 @@ struct search {
 	bool wrappers;	/* ops that only contain other ops count, too */
 };
 
+/* Of things that take the same time the first by name leads, whatever the order of events. */
+static bool is_more(const struct model *m, int64_t time_ns, str_id name, int64_t than_ns,
+		    str_id than)
+{
+	if (time_ns != than_ns)
+		return time_ns > than_ns;
+	return time_ns > 0 && str_cmp(model_str(m, name), model_str(m, than)) < 0;
+}
+
 static ow_status find_top(struct search *s, struct top *top)
 {
 	const struct model *m = s->m;
@@ -179,13 +188,19 @@ static ow_status find_top(struct search *s, struct top *top)
 
 		type_ns[type] = span_add(type_ns[type], s->op_ns[op]);
 		top->all_ns = span_add(top->all_ns, s->op_ns[op]);
-		if (type_ns[type] > top->type_ns) {
+	}
+	for (uint32_t op = 1; op < m->op.count; op++) {
+		uint32_t type = m->op.type[op].v;
+
+		if (type != top->type && is_more(m, type_ns[type], m->op.type[op], top->type_ns,
+						 (str_id){ top->type })) {
 			top->type_ns = type_ns[type];
 			top->type = type;
 		}
 	}
 	for (uint32_t op = 1; op < m->op.count; op++)
-		if (m->op.type[op].v == top->type && s->op_ns[op] > top->op_ns) {
+		if (m->op.type[op].v == top->type &&
+		    is_more(m, s->op_ns[op], m->op.name[op], top->op_ns, m->op.name[top->op])) {
 			top->op_ns = s->op_ns[op];
 			top->op = op;
 		}
@@ -677,6 +692,17 @@ static const char *why_untimed(const struct model *m)
 		       : "The input has no times: it describes a program, not a run.";
 }
 
+/* "; as much is c", "; as much is each of 3 others": the first of several is named by its place in the alphabet only. */
+static void add_equal(struct buf *text, uint32_t equal, struct str other)
+{
+	if (equal == 1) {
+		buf_puts(text, "; as much is ");
+		add_name(text, other);
+	} else if (equal) {
+		buf_printf(text, "; as much is each of %u others", equal);
+	}
+}
+
 static ow_status from_ops(struct search *s, struct buf *text)
 {
 	struct model *m = s->m;
@@ -711,6 +737,7 @@ static ow_status from_ops(struct search *s, struct buf *text)
 		if (!only)
 			buf_printf(text, " (%.0f %%)", percent(work.op_ns, work.all_ns));
 	}
+	add_equal(text, work.equal, model_str(m, (str_id){ work.other }));
 	buf_add_char(text, '.');
 	return OW_OK;
 }

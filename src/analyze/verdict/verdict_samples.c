@@ -189,12 +189,22 @@ static void write_missing_names(const struct functions *f, int64_t missing, stru
 	buf_puts(text, naming_advice(f->m, str_starts(module, STR("[kernel"))));
 }
 
+/* How many functions have the same own cost as the first. Sorted by own cost. */
+static size_t count_equal(const struct functions *f)
+{
+	size_t equal = 0;
+
+	while (equal + 2 < f->count && f->items[equal + 2].self == f->items[1].self)
+		equal++;
+	return equal;
+}
+
 static void write_sentence(struct functions *f, struct buf *text)
 {
 	int64_t missing = 0;
 	uint32_t top_frame;
 	struct str top_name;
-	size_t caller;
+	size_t caller, equal;
 
 	if (f->count < 2 || f->all <= 0) {
 		buf_puts(text, "No samples are in this part.");
@@ -214,6 +224,13 @@ static void write_sentence(struct functions *f, struct buf *text)
 	add_function(text, f, 1);
 	add_line(text, f, 1);
 	buf_puts(text, " itself");
+	equal = count_equal(f);
+	if (equal == 1) {
+		buf_puts(text, "; as much in ");
+		add_function(text, f, 2);
+	} else if (equal) {
+		buf_printf(text, "; as much in each of %zu others", equal);
+	}
 	caller = largest_caller(f);
 	if (caller && f->items[caller].self != f->items[caller].total) {
 		buf_printf(text, "; %.0f %% ", samples_percent(f->items[caller].total, f->all));

@@ -334,7 +334,8 @@ static void nothing_recorded(void **state)
 		    "% computes.");
 	small_open(&s);
 	add_live_steps(&s, 1, true);
-	close_trace(&s, "50 % of wall is spent in main (train.py:34) itself. Recorded "
+	close_trace(&s, "50 % of wall is spent in main (train.py:34) itself; as much in "
+			"wait. Recorded "
 			"calls cover 1 % of the run (3.00ms of 299ms).");
 	small_open(&s);
 	add_live_steps(&s, 1, false);

@@ -96,7 +96,10 @@ static void find_types(struct lines *l)
 		       l->types[i].type == first->type;
 		     i++)
 			sum = sum_add(sum, l->types[i].ns);
-		if (!line->top_type || sum > line->top_ns) {
+		if (!line->top_type || sum > line->top_ns ||
+		    (sum == line->top_ns &&
+		     str_cmp(model_str(l->m, (str_id){ first->type }),
+			     model_str(l->m, (str_id){ line->top_type })) < 0)) {
 			line->top_type = first->type;
 			line->top_ns = sum;
 		}
@@ -133,7 +136,7 @@ static bool add_runs(struct lines *l, const struct stack_runs *runs, uint32_t op
 	return ok;
 }
 
-static int by_time(const void *a, const void *b)
+static int by_time(const void *a, const void *b, void *arg)
 {
 	const struct line *x = a, *y = b;
 	int64_t tx = x->total[METRIC_MICROS], ty = y->total[METRIC_MICROS];
@@ -142,7 +145,7 @@ static int by_time(const void *a, const void *b)
 		return tx > ty ? -1 : 1;
 	if (x->ops != y->ops)
 		return x->ops > y->ops ? -1 : 1;
-	return (x->frame > y->frame) - (x->frame < y->frame);
+	return frame_cmp(arg, x->frame, y->frame);
 }
 
 static void add_columns(struct table *out)
@@ -256,7 +259,7 @@ static ow_status collect_lines(struct model *m, const struct view_options *optio
 			lines[used++] = line;
 		}
 	}
-	qsort(lines, used, sizeof(*lines), by_time);
+	qsort_r(lines, used, sizeof(*lines), by_time, m);
 	for (uint32_t i = 0; i < used && (!options->limit || i < options->limit); i++)
 		add_row(out, m, &lines[i], sum);
 	return OW_OK;

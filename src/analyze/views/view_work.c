@@ -187,7 +187,9 @@ static void add_op(struct work *w, uint32_t op)
 		    w->once_ns ? MIN(w->once_ns[op], own) : 0);
 	k->outlier_ns = sum_add(k->outlier_ns, apart);
 	k->ops++;
-	if (!k->top_op || own - apart > k->top_ns - k->top_outlier_ns) {
+	if (!k->top_op || own - apart > k->top_ns - k->top_outlier_ns ||
+	    (own - apart == k->top_ns - k->top_outlier_ns &&
+	     str_cmp(model_str(m, m->op.name[op]), model_str(m, m->op.name[k->top_op])) < 0)) {
 		k->top_op = op;
 		k->top_ns = own;
 		k->top_outlier_ns = apart;
@@ -206,24 +208,25 @@ static int64_t add_all(struct work *w)
 }
 
 /* Orders rows by time with outliers, for use if outliers are a small part of all time. */
-static int by_whole_time(const void *a, const void *b)
+static int by_whole_time(const void *a, const void *b, void *arg)
 {
 	const struct kind *x = a, *y = b;
+	const struct model *m = arg;
 
 	if (time_of(x) != time_of(y))
 		return time_of(x) > time_of(y) ? -1 : 1;
 	if (x->runs != y->runs)
 		return x->runs > y->runs ? -1 : 1;
-	return (x->type.v > y->type.v) - (x->type.v < y->type.v);
+	return str_cmp(model_str(m, x->type), model_str(m, y->type));
 }
 
-static int by_time(const void *a, const void *b)
+static int by_time(const void *a, const void *b, void *arg)
 {
 	const struct kind *x = a, *y = b;
 
 	if (typical_of(x) != typical_of(y))
 		return typical_of(x) > typical_of(y) ? -1 : 1;
-	return by_whole_time(a, b);
+	return by_whole_time(a, b, arg);
 }
 
 static void add_columns(struct table *out)
@@ -394,8 +397,9 @@ static ow_status find_kinds(struct work *w, int64_t step, const struct event_fil
 		if (kind.ops)
 			w->kinds[(*used)++] = kind;
 	}
-	qsort(w->kinds, *used, sizeof(*w->kinds),
-	      (double)w->rare_ns >= WORK_OUTLIERS_APART * (double)*sum ? by_time : by_whole_time);
+	qsort_r(w->kinds, *used, sizeof(*w->kinds),
+		(double)w->rare_ns >= WORK_OUTLIERS_APART * (double)*sum ? by_time : by_whole_time,
+		w->m);
 	return OW_OK;
 }
 
@@ -440,6 +444,15 @@ ow_status work_top_find(struct model *m, const struct event_filter *filter, stru
 		out->type_ns = out->apart ? typical_of(k) : time_of(k);
 		out->op_ns = k->top_ns - (out->apart ? k->top_outlier_ns : 0);
 		out->all_ns = out->apart ? sum - w.rare_ns : sum;
+		for (uint32_t i = 1; i < used; i++) {
+			int64_t time_ns =
+				out->apart ? typical_of(&w.kinds[i]) : time_of(&w.kinds[i]);
+
+			if (time_ns != out->type_ns)
+				break;
+			out->equal++;
+			out->other = w.kinds[1].type.v;
+		}
 	}
 	return OW_OK;
 }

@@ -18,6 +18,7 @@ struct work_top {
 	uint32_t type, op;		/* string of the costliest type, and its costliest op */
 	int64_t type_ns, op_ns, all_ns; /* times over all steps */
 	bool apart;			/* the times exclude outliers and one-off runs */
+	uint32_t equal, other;		/* how many more types take as long, and one of them */
 };
 
 /* Finds the costliest work within the filter; type_ns is 0 if nothing was timed. */

@@ -254,11 +254,17 @@ static int64_t find_typical(const ow_result *r, double median, uint32_t rows)
 	return step;
 }
 
-/* Prints "3 steps of 103ms (102ms to 199ms); slow: step 2". */
+/* Whether the recording begins or ends within a step: its time is not that of a step. */
+static bool is_incomplete(const ow_result *r, uint32_t row)
+{
+	return str_starts(overview_text(r, row, "left_out"), STR("incomplete"));
+}
+
+/* "3 steps of 103ms (102ms to 199ms), 1 incomplete, slow: step 2" */
 static void print_steps(struct overview *o)
 {
 	ow_result *r = run_plain_view(o, "steps");
-	uint32_t rows = r ? ow_result_rows(r) : 0, slow = 0;
+	uint32_t rows = r ? ow_result_rows(r) : 0, slow = 0, whole = 0;
 	double *times = rows ? calloc(rows, sizeof(*times)) : NULL;
 	char middle[WORDS_NUMBER], low[WORDS_NUMBER], high[WORDS_NUMBER];
 
@@ -275,11 +281,14 @@ static void print_steps(struct overview *o)
 		if (o->ranks > 1)
 			fprintf(o->to, " on %u ranks", o->ranks);
 		for (uint32_t i = 0; i < rows; i++)
-			times[i] = overview_real(r, i, "duration_ns") / 1e3;
-		qsort(times, rows, sizeof(*times), by_value);
-		if (rows > 1)
+			if (!is_incomplete(r, i))
+				times[whole++] = overview_real(r, i, "duration_ns") / 1e3;
+		qsort(times, whole, sizeof(*times), by_value);
+		if (whole > 1)
 			fprintf(o->to, " (%s to %s)", words_time(low, times[0]),
-				words_time(high, times[rows - 1]));
+				words_time(high, times[whole - 1]));
+		if (whole && whole < rows)
+			fprintf(o->to, ", %u incomplete", rows - whole);
 		for (uint32_t i = 0; i < rows; i++)
 			if (ow_result_int(r, i, ow_result_find(r, "outlier")) && slow++ < 3)
 				fprintf(o->to, "%s%lld", slow == 1 ? ", slow: step " : ", ",
@@ -592,7 +601,7 @@ static uint32_t unknown_row(const ow_result *r, const char *by, struct str devic
 	return UINT32_MAX;
 }
 
-/* What was in use at the peak of a device, the largest first. */
+/* Prints the memory in use at the peak of a device by group, the largest group first. */
 static void print_peak(const struct overview *o, const ow_result *peak, const char *by,
 		       struct str device)
 {
