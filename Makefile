@@ -16,6 +16,7 @@ ctest = tools/run-ctest ctest --preset $(1) -j $(JOBS)
 
 all: ## build build/release/opwatch and libopwatch
 	@tools/setup-ui
+	@tools/setup-duckdb
 	@$(call configure,release)
 	@$(call build,release,product)
 

@@ -10,20 +10,6 @@
 #include "relation/args.h"
 #include "sql/sql_int.h"
 
-static struct str string_at(const duckdb_string_t *strings, uint64_t i)
-{
-	const duckdb_string_t *s = &strings[i];
-
-	if (s->value.inlined.length <= sizeof(s->value.inlined.inlined))
-		return str_make(s->value.inlined.inlined, s->value.inlined.length);
-	return str_make(s->value.pointer.ptr, s->value.pointer.length);
-}
-
-static bool known(const uint64_t *validity, uint64_t i)
-{
-	return !validity || (validity[i / 64] >> i % 64 & 1);
-}
-
 /* The two parameters of a call, and where its results go. */
 struct call {
 	const struct duckdb_lib *lib;
@@ -53,16 +39,6 @@ static void begin(duckdb_function_info info, duckdb_data_chunk input, duckdb_vec
 	arena_init(&c->scratch, c->sql->mem);
 }
 
-static void set(const struct call *c, idx_t i, struct str value)
-{
-	if (value.ptr) {
-		c->lib->vector_assign_string_element_len(c->out, i, value.ptr, value.len);
-		return;
-	}
-	c->lib->vector_ensure_validity_writable(c->out);
-	c->lib->vector_get_validity(c->out)[i / 64] &= ~((uint64_t)1 << i % 64);
-}
-
 /* The model and the row of an id. */
 static const struct table_run *find_run(const struct sql *sql, int64_t id, uint32_t *row)
 {
@@ -90,7 +66,7 @@ static ow_status read_texts(struct call *c, struct str *texts, struct ow_error *
 			const struct table_run *next = NULL;
 
 			rows[n] = 0;
-			if (known(c->first_known, i + n))
+			if (sql_known(c->first_known, i + n))
 				next = find_run(c->sql, ids[i + n], &rows[n]);
 			if (!next)
 				rows[n] = 0;
@@ -112,10 +88,10 @@ static ow_status put_values(struct call *c, const struct str *texts, struct ow_e
 	for (idx_t i = 0; i < c->count; i++) {
 		struct str value = { 0 };
 
-		if (texts[i].ptr && known(c->key_known, i))
-			OW_TRY(args_value(texts[i], string_at(c->keys, i), &c->scratch, &value,
+		if (texts[i].ptr && sql_known(c->key_known, i))
+			OW_TRY(args_value(texts[i], sql_string(&c->keys[i]), &c->scratch, &value,
 					  err));
-		set(c, i, value);
+		sql_set_string(c->lib, c->out, i, value);
 	}
 	return OW_OK;
 }
@@ -149,8 +125,8 @@ static void arg_value(duckdb_function_info info, duckdb_data_chunk input, duckdb
 	if (!texts)
 		status = error_no_memory(&err);
 	for (idx_t i = 0; texts && i < c.count; i++)
-		if (known(c.first_known, i))
-			texts[i] = string_at(c.first, i);
+		if (sql_known(c.first_known, i))
+			texts[i] = sql_string((const duckdb_string_t *)c.first + i);
 	if (status == OW_OK)
 		status = put_values(&c, texts, &err);
 	if (status != OW_OK)

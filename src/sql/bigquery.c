@@ -6,152 +6,10 @@
 #include "sql/bigquery.h"
 
 #include "relation/relation.h"
+#include "sql/bigquery_token.h"
 #include "sql/sql.h"
 
 #include <strings.h>
-
-/* ---- tokens ---- */
-
-enum token_kind {
-	TOKEN_BLANK, /* and comments */
-	TOKEN_WORD,
-	TOKEN_NUMBER,
-	TOKEN_QUOTED, /* 'text', "name", $$text$$ */
-	TOKEN_RAW,    /* r"text" or r'text' of BigQuery: backslashes stay */
-	TOKEN_BACKTICK,
-	TOKEN_OTHER /* one character */
-};
-
-struct token {
-	enum token_kind kind;
-	struct str text;
-};
-
-static bool is_word_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_' || c == '$' || (unsigned char)c >= 0x80;
-}
-
-/* Skips to the end of the part that `quote` opened; doubled quotes are inside. */
-static size_t quoted_len(struct str s, char quote, bool escapes)
-{
-	for (size_t i = 1; i < s.len; i++) {
-		if (escapes && s.ptr[i] == '\\') {
-			i++;
-		} else if (s.ptr[i] == quote) {
-			if (i + 1 == s.len || s.ptr[i + 1] != quote)
-				return i + 1;
-			i++;
-		}
-	}
-	return s.len;
-}
-
-/* $tag$ … $tag$; 0 when it is none. */
-static size_t dollar_len(struct str s)
-{
-	size_t tag = 1, end;
-
-	while (tag < s.len && s.ptr[tag] != '$' && is_word_char(s.ptr[tag]))
-		tag++;
-	if (tag >= s.len || s.ptr[tag] != '$' || (tag > 1 && s.ptr[1] >= '0' && s.ptr[1] <= '9'))
-		return 0;
-	end = str_find(str_skip(s, tag + 1), str_first(s, tag + 1));
-	return end == STR_NONE ? s.len : tag + 1 + end + tag + 1;
-}
-
-/* BigQuery's # begins a comment; DuckDB's #1 is the first column. */
-static bool is_hash_comment(struct str s)
-{
-	return s.ptr[0] == '#' && (s.len == 1 || s.ptr[1] < '0' || s.ptr[1] > '9');
-}
-
-static size_t comment_len(struct str s)
-{
-	size_t end;
-
-	if (str_starts(s, STR("--")) || is_hash_comment(s)) {
-		end = str_find_char(s, '\n');
-		return end == STR_NONE ? s.len : end;
-	}
-	if (!str_starts(s, STR("/*")))
-		return 0;
-	end = str_find(str_skip(s, 2), STR("*/"));
-	return end == STR_NONE ? s.len : end + 4;
-}
-
-static struct token read_token(struct str s)
-{
-	char c = s.ptr[0];
-	size_t len = comment_len(s);
-	enum token_kind kind = TOKEN_BLANK;
-
-	if (len)
-		return (struct token){ kind, str_first(s, len) };
-	if (strchr(" \t\r\n\f\v", c)) {
-		for (len = 1; len < s.len && s.ptr[len] && strchr(" \t\r\n\f\v", s.ptr[len]); len++)
-			;
-	} else if (c == '\'' || c == '"') {
-		kind = TOKEN_QUOTED;
-		len = quoted_len(s, c, false);
-	} else if (c == '`') {
-		kind = TOKEN_BACKTICK;
-		len = quoted_len(s, c, false);
-	} else if (c == '$' && dollar_len(s)) {
-		kind = TOKEN_QUOTED;
-		len = dollar_len(s);
-	} else if ((c == 'e' || c == 'E') && s.len > 1 && s.ptr[1] == '\'') {
-		kind = TOKEN_QUOTED;
-		len = 1 + quoted_len(str_skip(s, 1), '\'', true);
-	} else if ((c == 'r' || c == 'R') && s.len > 1 && (s.ptr[1] == '\'' || s.ptr[1] == '"')) {
-		kind = TOKEN_RAW;
-		len = 1 + quoted_len(str_skip(s, 1), s.ptr[1], true);
-	} else if (is_word_char(c)) {
-		kind = c >= '0' && c <= '9' ? TOKEN_NUMBER : TOKEN_WORD;
-		for (len = 1; len < s.len && is_word_char(s.ptr[len]); len++)
-			;
-	} else {
-		kind = TOKEN_OTHER;
-		len = 1;
-	}
-	return (struct token){ kind, str_first(s, len) };
-}
-
-struct str bigquery_statement(struct str text, size_t n)
-{
-	const char *begin = text.ptr;
-	bool any = false;
-
-	while (text.len) {
-		struct token token = read_token(text);
-
-		text = str_skip(text, token.text.len);
-		if (token.kind == TOKEN_OTHER && token.text.ptr[0] == ';') {
-			if (any && !n--)
-				return str_make(begin, (size_t)(token.text.ptr - begin));
-			any = false;
-			begin = text.ptr;
-		} else {
-			any |= token.kind != TOKEN_BLANK;
-		}
-	}
-	return any && !n ? str_make(begin, (size_t)(text.ptr - begin)) : (struct str){ "", 0 };
-}
-
-struct str bigquery_first_word(struct str statement)
-{
-	while (statement.len) {
-		struct token token = read_token(statement);
-
-		if (token.kind == TOKEN_WORD)
-			return token.text;
-		if (token.kind != TOKEN_BLANK)
-			break;
-		statement = str_skip(statement, token.text.len);
-	}
-	return STR("");
-}
 
 /* ---- the text as a list ---- */
 
@@ -169,6 +27,7 @@ struct rewrite {
 	struct str whole;     /* all statements */
 	struct token *tokens; /* of one statement */
 	size_t count;
+	bool bigquery; /* the statement has a mark of BigQuery: its texts and functions mean what they do there */
 	struct bigquery_names *names;
 	struct unnest unnests[UNNESTS_MAX];
 	size_t unnest_count;
@@ -346,12 +205,38 @@ static void put_events(struct rewrite *r, struct str table)
 	}
 }
 
+/* Whether a comma separates tables: FROM is the last such word before it, outside of parentheses. */
+static bool in_from(const struct rewrite *r, size_t i)
+{
+	static const char *const others[] = {
+		"SELECT", "WHERE", "GROUP", "ORDER",   "HAVING",
+		"LIMIT",  "ON",	   "USING", "QUALIFY", "WINDOW",
+	};
+	size_t depth = 0;
+
+	for (i = before(r, i); i < r->count; i = before(r, i)) {
+		if (is_char(r, i, ')')) {
+			depth++;
+		} else if (is_char(r, i, '(') && !depth--) {
+			return false;
+		} else if (!depth) {
+			if (is_word(r, i, "FROM"))
+				return true;
+			for (size_t k = 0; k < ARRAY_COUNT(others); k++)
+				if (is_word(r, i, others[k]))
+					return false;
+		}
+	}
+	return false;
+}
+
 /* Whether a table is expected there. */
 static bool at_table(const struct rewrite *r, size_t i)
 {
 	size_t last = before(r, i);
 
-	return is_word(r, last, "FROM") || is_word(r, last, "JOIN") || is_char(r, last, ',');
+	return is_word(r, last, "FROM") || is_word(r, last, "JOIN") ||
+	       (is_char(r, last, ',') && in_from(r, last));
 }
 
 /* Words that may follow a table, and so are not an alias. */
@@ -381,18 +266,105 @@ static void put_alias(const struct rewrite *r, size_t i, struct str name)
 	sql_quote_name(r->out, name);
 }
 
-static void put_backtick(struct rewrite *r, size_t i)
+/* Whether the statement itself defines a table of that name: WITH t AS (…). */
+static bool is_defined(const struct rewrite *r, struct str name)
 {
-	struct str whole = plain_name(&r->tokens[i]), name = last_part(whole);
-	bool dotted = name.len < whole.len;
+	for (size_t i = 0; i < r->count; i++) {
+		size_t last = before(r, i), next = after(r, i);
 
-	if (!at_table(r, i) || (!dotted && !in_list(&r->names->runs, name)) ||
-	    relation_find(name) || in_list(&r->names->tables, name)) {
-		sql_quote_name(r->out, at_table(r, i) ? name : whole);
+		if (!is_name(r, i) || !same_text(plain_name(&r->tokens[i]), name))
+			continue;
+		if (is_word(r, last, "WITH") || is_word(r, last, "RECURSIVE") ||
+		    (is_word(r, next, "AS") && is_char(r, after(r, next), '(')))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a statement of the text creates a table or view of that name. */
+static bool is_created(const struct rewrite *r, struct str name)
+{
+	struct token last = { 0 };
+
+	for (struct str rest = r->whole; rest.len;) {
+		struct token token = token_read(rest, false);
+
+		rest = str_skip(rest, token.text.len);
+		if (token.kind == TOKEN_BLANK)
+			continue;
+		if (last.kind == TOKEN_WORD && same_text(plain_name(&token), name) &&
+		    (same_text(last.text, STR("TABLE")) || same_text(last.text, STR("VIEW")) ||
+		     same_text(last.text, STR("EXISTS"))))
+			return true;
+		last = token;
+	}
+	return false;
+}
+
+/* Whether a name without dots differs from that of a run or file in its number only: it was meant to be one. */
+static bool means_other_run(const struct rewrite *r, struct str name)
+{
+	if (r->names->runs.count < 2 || is_defined(r, name) || is_created(r, name))
+		return false;
+	for (size_t i = 0; i < r->names->runs.count; i++)
+		if (differ_in_numbers(str_from(r->names->runs.items[i]), name))
+			return true;
+	return false;
+}
+
+/* `dataset.table`, or the last part of `project`.`dataset`.`table`: the name of all of it, and whether it has dots. */
+static void put_table(struct rewrite *r, size_t i, struct str whole, bool dotted)
+{
+	struct str name = last_part(whole);
+
+	dotted |= name.len < whole.len;
+	if (relation_find(name) || in_list(&r->names->tables, name) ||
+	    (!dotted && !in_list(&r->names->runs, name) && !means_other_run(r, name))) {
+		sql_quote_name(r->out, name);
 		return;
 	}
 	put_events(r, name);
 	put_alias(r, i, name);
+}
+
+static void put_backtick(struct rewrite *r, size_t i)
+{
+	struct str whole = plain_name(&r->tokens[i]);
+
+	if (at_table(r, i))
+		put_table(r, i, whole, false);
+	else
+		sql_quote_name(r->out, whole);
+}
+
+/* Catalogs of DuckDB: memory.main.mine is a table of the session. */
+static bool is_catalog(struct str name)
+{
+	return same_text(name, STR("memory")) || same_text(name, STR("temp")) ||
+	       same_text(name, STR("system"));
+}
+
+/* `project`.dataset.`table` and project.dataset.table: a table of BigQuery in parts. False for anything else; *end becomes
+ * the token after it. */
+static bool put_chain(struct rewrite *r, size_t i, size_t *end)
+{
+	size_t parts = 1, last = i, next;
+	bool ticks;
+
+	if (!is_name(r, i) || !at_table(r, i))
+		return false;
+	ticks = r->tokens[i].kind == TOKEN_BACKTICK;
+	while (is_char(r, next = after(r, last), '.') && is_name(r, next = after(r, next))) {
+		last = next;
+		ticks |= r->tokens[last].kind == TOKEN_BACKTICK;
+		parts++;
+	}
+	if (parts == 1 || is_char(r, after(r, last), '(') ||
+	    !(ticks || (parts == 3 && !is_catalog(plain_name(&r->tokens[i])))))
+		return false;
+	put_table(r, last, plain_name(&r->tokens[last]), true);
+	*end = last + 1;
+	return true;
 }
 
 /* ---- UNNEST ---- */
@@ -433,41 +405,6 @@ static bool read_unnest(const struct rewrite *r, size_t i, struct unnest *u)
 	}
 	u->end = next;
 	return true;
-}
-
-/* Whether the statement itself defines a table of that name: WITH t AS (…). */
-static bool is_defined(const struct rewrite *r, struct str name)
-{
-	for (size_t i = 0; i < r->count; i++) {
-		size_t last = before(r, i), next = after(r, i);
-
-		if (!is_name(r, i) || !same_text(plain_name(&r->tokens[i]), name))
-			continue;
-		if (is_word(r, last, "WITH") || is_word(r, last, "RECURSIVE") ||
-		    (is_word(r, next, "AS") && is_char(r, after(r, next), '(')))
-			return true;
-	}
-	return false;
-}
-
-/* Whether a statement of the text creates a table or view of that name. */
-static bool is_created(const struct rewrite *r, struct str name)
-{
-	struct token last = { 0 };
-
-	for (struct str rest = r->whole; rest.len;) {
-		struct token token = read_token(rest);
-
-		rest = str_skip(rest, token.text.len);
-		if (token.kind == TOKEN_BLANK)
-			continue;
-		if (last.kind == TOKEN_WORD && same_text(plain_name(&token), name) &&
-		    (same_text(last.text, STR("TABLE")) || same_text(last.text, STR("VIEW")) ||
-		     same_text(last.text, STR("EXISTS"))))
-			return true;
-		last = token;
-	}
-	return false;
 }
 
 /* Position of the table before UNNEST (FROM `p.d.t` AS t, or CROSS JOIN after it); sets its name. Returns the count of tokens when
@@ -607,19 +544,15 @@ static bool is_offset_name(const struct rewrite *r, size_t i)
 	return false;
 }
 
-/* With names in back-ticks the statement is BigQuery's, where double quotes make a text. */
-static bool is_bigquery(const struct rewrite *r)
+/* A text of BigQuery: 'text', and "text" where it is not the name of a column. */
+static bool is_text(const struct rewrite *r, size_t i)
 {
-	for (size_t i = 0; i < r->count; i++)
-		if (r->tokens[i].kind == TOKEN_BACKTICK)
-			return true;
-	return false;
-}
+	char quote = r->tokens[i].text.ptr[0];
 
-static bool is_double_quoted(const struct rewrite *r, size_t i)
-{
-	return r->tokens[i].kind == TOKEN_QUOTED && r->tokens[i].text.ptr[0] == '"' &&
-	       !is_word(r, before(r, i), "AS") && !is_char(r, before(r, i), '.');
+	if (!r->bigquery || r->tokens[i].kind != TOKEN_QUOTED)
+		return false;
+	return quote == '\'' ||
+	       (quote == '"' && !is_word(r, before(r, i), "AS") && !is_char(r, before(r, i), '.'));
 }
 
 /* ---- words that DuckDB does not have ---- */
@@ -646,24 +579,34 @@ static bool is_star_except(const struct rewrite *r, size_t i)
 	       !is_word(r, first, "WITH") && !is_word(r, first, "VALUES");
 }
 
-/* r"\d+" as '\d+'; a backslash before the quote stays, as BigQuery has it. */
-static void put_raw(const struct rewrite *r, struct str text)
+/* How many arguments a call has whose open parenthesis is at `open`. */
+static size_t count_arguments(const struct rewrite *r, size_t open)
 {
-	struct str inner = str_skip(text, 2);
+	size_t count = 1, depth = 0, i = after(r, open);
 
-	if (inner.len && inner.ptr[inner.len - 1] == text.ptr[1])
-		inner.len--;
-	sql_quote(r->out, inner);
+	if (is_char(r, i, ')'))
+		return 0;
+	for (; i < r->count; i = after(r, i)) {
+		if (is_char(r, i, '(') || is_char(r, i, '['))
+			depth++;
+		else if (is_char(r, i, ']') || (is_char(r, i, ')') && depth))
+			depth -= depth > 0;
+		else if (is_char(r, i, ')'))
+			break;
+		else
+			count += !depth && is_char(r, i, ',');
+	}
+	return count;
 }
 
-static bool put_word(struct rewrite *r, size_t i, bool bigquery)
+static bool put_word(struct rewrite *r, size_t i)
 {
 	const char *renamed = NULL;
 
 	if (put_subscript(r, i))
 		return true;
-	if (bigquery && is_char(r, after(r, i), '('))
-		renamed = bigquery_renamed(r->tokens[i].text);
+	if (r->bigquery && is_char(r, after(r, i), '('))
+		renamed = bigquery_renamed(r->tokens[i].text, count_arguments(r, after(r, i)));
 	if (renamed) {
 		r->names->functions |= bigquery_function(str_from(renamed));
 		buf_puts(r->out, renamed);
@@ -680,19 +623,17 @@ static bool put_word(struct rewrite *r, size_t i, bool bigquery)
 
 /* ---- a statement ---- */
 
-static void put_token(struct rewrite *r, size_t i, bool bigquery)
+static void put_token(struct rewrite *r, size_t i)
 {
 	const struct token *token = &r->tokens[i];
 
 	if (token->kind == TOKEN_BACKTICK)
 		put_backtick(r, i);
-	else if (token->kind == TOKEN_RAW)
-		put_raw(r, token->text);
+	else if (token->kind == TOKEN_RAW || is_text(r, i))
+		token_put_text(r->out, token);
 	else if (token->kind == TOKEN_BLANK && token->text.ptr[0] == '#')
 		; /* a comment that DuckDB does not know */
-	else if (bigquery && is_double_quoted(r, i))
-		sql_quote(r->out, plain_name(token));
-	else if (token->kind == TOKEN_WORD && put_word(r, i, bigquery))
+	else if (token->kind == TOKEN_WORD && put_word(r, i))
 		;
 	else if (is_offset_name(r, i))
 		buf_puts(r->out, "\"offset\"");
@@ -712,7 +653,6 @@ static bool defines_function(const struct rewrite *r, size_t i)
 
 static void put_statement(struct rewrite *r)
 {
-	bool bigquery = is_bigquery(r);
 	size_t k = 0, end = 0;
 
 	find_unnests(r);
@@ -720,13 +660,13 @@ static void put_statement(struct rewrite *r)
 		if (k < r->unnest_count && i == r->unnests[k].begin) {
 			put_unnest(r, &r->unnests[k]);
 			i = r->unnests[k++].end - 1;
-		} else if (put_args(r, i, &end)) {
+		} else if (put_chain(r, i, &end) || put_args(r, i, &end)) {
 			i = end - 1;
 		} else {
 			r->names->defines |= defines_function(r, i);
 			if (r->tokens[i].kind == TOKEN_WORD)
 				r->names->functions |= bigquery_function(r->tokens[i].text);
-			put_token(r, i, bigquery);
+			put_token(r, i);
 		}
 	}
 }
@@ -746,12 +686,12 @@ static ow_status read_tokens(struct rewrite *r, struct str text, struct arena *s
 	size_t count = 0;
 
 	for (struct str rest = text; rest.len; count++)
-		rest = str_skip(rest, read_token(rest).text.len);
+		rest = str_skip(rest, token_read(rest, r->bigquery).text.len);
 	r->tokens = ARENA_ARRAY(scratch, struct token, count + 1);
 	if (!r->tokens)
 		return error_no_memory(err);
 	for (r->count = 0; text.len; text = str_skip(text, r->tokens[r->count++].text.len))
-		r->tokens[r->count] = read_token(text);
+		r->tokens[r->count] = token_read(text, r->bigquery);
 	return OW_OK;
 }
 
@@ -771,19 +711,12 @@ ow_status bigquery_rewrite(struct str text, struct bigquery_names *names, struct
 
 	while (text.len) {
 		struct rewrite r = { .names = names, .whole = whole, .out = out, .err = err };
-		struct str rest = text;
-		bool ended = false;
+		size_t len = token_statement(text, &r.bigquery);
 
-		while (rest.len && !ended) {
-			struct token token = read_token(rest);
-
-			ended = token.kind == TOKEN_OTHER && token.text.ptr[0] == ';';
-			rest = str_skip(rest, token.text.len);
-		}
-		OW_TRY(read_tokens(&r, str_first(text, text.len - rest.len), scratch, err));
+		OW_TRY(read_tokens(&r, str_first(text, len), scratch, err));
 		put_statement(&r);
 		OW_TRY(r.status);
-		text = rest;
+		text = str_skip(text, len);
 	}
 	return out->failed ? error_no_memory(err) : OW_OK;
 }

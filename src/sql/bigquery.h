@@ -13,8 +13,9 @@
  *	list[OFFSET(2)], r"\d+", * EXCEPT (a), SAFE_CAST
  *					DuckDB's forms of these
  *	SAFE_DIVIDE(a, b), FLOAT64	stay; the caller creates what bigquery_names.functions asks for
- *	JSON_VALUE, FORMAT, REGEXP_REPLACE
- *					beside back-ticks: DuckDB's functions that do the same
+ *	LOG, FORMAT, REGEXP_EXTRACT, …	beside back-ticks: functions that do the same as there
+ *	"a\"b\n", '''text'''		beside back-ticks: escapes and three quotes mean what they do there
+ *	`p`.`d`.`t`, p.d.t		the same as `p.d.t`
  * A list called traceEvents of any other table is plain SQL and stays.
  */
 #ifndef SQL_BIGQUERY_H
@@ -44,9 +45,11 @@ struct str bigquery_body(struct str text);
 uint64_t bigquery_function(struct str name);
 /* The statement that creates the function of that bit number, or NULL. */
 const char *bigquery_create(unsigned bit);
-/* The function of DuckDB that does what this one does in BigQuery, when DuckDB's of the same name does not; or NULL. */
-const char *bigquery_renamed(struct str name);
-/* What to write instead of a function of BigQuery that there is no macro for; NULL for other names. */
+/* The function that does what this one does in BigQuery, with so many arguments, when DuckDB's of the same name does not; or
+ * NULL. */
+const char *bigquery_renamed(struct str name, size_t arguments);
+/* What to write instead of a function of BigQuery that there is no macro for, empty where there is nothing like it; NULL for
+ * other names. */
 const char *bigquery_instead(struct str name);
 
 /* The n-th statement of a text (from 0), without its semicolon; empty beyond the last. Statements of blanks and

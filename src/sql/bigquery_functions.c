@@ -28,8 +28,8 @@ static const struct {
 	MACRO("timestamp_millis", "(n)", "make_timestamp(n::BIGINT * 1000)"),
 	MACRO("timestamp_seconds", "(n)", "make_timestamp(n::BIGINT * 1000000)"),
 	MACRO("unix_micros", "(t)", "epoch_us(t)"),
-	MACRO("unix_millis", "(t)", "epoch_ms(t)"),
-	MACRO("unix_seconds", "(t)", "(epoch_us(t) // 1000000)"),
+	MACRO("unix_millis", "(t)", "floor(epoch_us(t) / 1000)::BIGINT"),
+	MACRO("unix_seconds", "(t)", "floor(epoch_us(t) / 1000000)::BIGINT"),
 	MACRO("logical_and", "(x)", "bool_and(x)"),
 	MACRO("logical_or", "(x)", "bool_or(x)"),
 	MACRO("generate_array", "(first, last, width := 1)", "generate_series(first, last, width)"),
@@ -42,17 +42,77 @@ static const struct {
 	MACRO("generate_uuid", "()", "uuid()::VARCHAR"),
 	MACRO("bigquery_regexp_replace", "(text, pattern, new)",
 	      "regexp_replace(text, pattern, new, 'g')"),
+	/* The group, if the pattern has one: escapes and sets of characters are taken out before groups are counted. */
+	MACRO("bigquery_regexp_extract", "(text, pattern)",
+	      "CASE len(regexp_extract_all(regexp_replace(pattern, "
+	      "'\\\\Q.*?(\\\\E|$)|\\\\.|\\[\\^?\\]?([^\\]\\\\]|\\\\.)*\\]', '', 'gs'), "
+	      "'\\((\\?P?<[A-Za-z_]|[^?]|$)')) "
+	      "WHEN 0 THEN CASE WHEN regexp_matches(text, pattern) THEN regexp_extract(text, "
+	      "pattern) END "
+	      "WHEN 1 THEN CASE WHEN regexp_matches(text, pattern) THEN regexp_extract(text, "
+	      "pattern, 1) END "
+	      "ELSE error('REGEXP_EXTRACT of BigQuery takes a pattern with one group at most, not "
+	      "' || pattern) END"),
+	MACRO("bigquery_log", "(x)", "ln(x), (x, base) AS log(base, x)"),
+	MACRO("bigquery_substr", "(text, place)",
+	      "substr(text, CASE WHEN place = 0 OR place < -length(text) THEN 1 ELSE place END), "
+	      "(text, place, n) AS "
+	      "substr(text, CASE WHEN place = 0 OR place < -length(text) THEN 1 ELSE place END, "
+	      "n)"),
+	/* NULL when one argument is NULL. */
+	MACRO("bigquery_concat", "(a)",
+	      "a, (a, b) AS a || b, (a, b, c) AS a || b || c, (a, b, c, d) AS a || b || c || d, "
+	      "(a, b, c, d, e) AS a || b || c || d || e, (a, b, c, d, e, f) AS a || b || c || d || "
+	      "e || f"),
+	MACRO("bigquery_greatest", "(a, b)",
+	      "CASE WHEN a IS NOT NULL AND b IS NOT NULL THEN greatest(a, b) END, (a, b, c) AS "
+	      "CASE WHEN a IS NOT NULL AND b IS NOT NULL AND c IS NOT NULL THEN greatest(a, b, c) "
+	      "END"),
+	MACRO("bigquery_least", "(a, b)",
+	      "CASE WHEN a IS NOT NULL AND b IS NOT NULL THEN least(a, b) END, (a, b, c) AS "
+	      "CASE WHEN a IS NOT NULL AND b IS NOT NULL AND c IS NOT NULL THEN least(a, b, c) "
+	      "END"),
+	/* format_function.c has format_texts. */
+	MACRO("bigquery_format", "(form)",
+	      "format_texts(form), "
+	      "(form, a) AS format_texts(form, a::VARCHAR), "
+	      "(form, a, b) AS format_texts(form, a::VARCHAR, b::VARCHAR), "
+	      "(form, a, b, c) AS format_texts(form, a::VARCHAR, b::VARCHAR, c::VARCHAR), "
+	      "(form, a, b, c, d) AS format_texts(form, a::VARCHAR, b::VARCHAR, c::VARCHAR, "
+	      "d::VARCHAR), "
+	      "(form, a, b, c, d, e) AS format_texts(form, a::VARCHAR, b::VARCHAR, c::VARCHAR, "
+	      "d::VARCHAR, e::VARCHAR), "
+	      "(form, a, b, c, d, e, f) AS format_texts(form, a::VARCHAR, b::VARCHAR, c::VARCHAR, "
+	      "d::VARCHAR, e::VARCHAR, f::VARCHAR), "
+	      "(form, a, b, c, d, e, f, g) AS format_texts(form, a::VARCHAR, b::VARCHAR, "
+	      "c::VARCHAR, d::VARCHAR, e::VARCHAR, f::VARCHAR, g::VARCHAR), "
+	      "(form, a, b, c, d, e, f, g, h) AS format_texts(form, a::VARCHAR, b::VARCHAR, "
+	      "c::VARCHAR, d::VARCHAR, e::VARCHAR, f::VARCHAR, g::VARCHAR, h::VARCHAR), "
+	      "(form, a, b, c, d, e, f, g, h, i) AS format_texts(form, a::VARCHAR, b::VARCHAR, "
+	      "c::VARCHAR, d::VARCHAR, e::VARCHAR, f::VARCHAR, g::VARCHAR, h::VARCHAR, "
+	      "i::VARCHAR), "
+	      "(form, a, b, c, d, e, f, g, h, i, j) AS format_texts(form, a::VARCHAR, b::VARCHAR, "
+	      "c::VARCHAR, d::VARCHAR, e::VARCHAR, f::VARCHAR, g::VARCHAR, h::VARCHAR, i::VARCHAR, "
+	      "j::VARCHAR)"),
 	{ "float64", "CREATE TYPE float64 AS DOUBLE" },
 	{ "bytes", "CREATE TYPE bytes AS BLOB" },
 };
 
-/* Functions that DuckDB has with another meaning: what a statement of BigQuery means by them. */
+/* Functions that DuckDB has with another meaning: what a statement of BigQuery means by them, up to `most` arguments. */
 static const struct {
 	const char *name, *here;
+	size_t most;
 } renamed[] = {
-	{ "json_value", "json_extract_string" },
-	{ "format", "printf" },
-	{ "regexp_replace", "bigquery_regexp_replace" },
+	{ "json_value", "json_extract_string", 2 },
+	{ "format", "bigquery_format", 11 },
+	{ "regexp_replace", "bigquery_regexp_replace", 3 },
+	{ "regexp_extract", "bigquery_regexp_extract", 2 },
+	{ "log", "bigquery_log", 2 },
+	{ "substr", "bigquery_substr", 3 },
+	{ "substring", "bigquery_substr", 3 },
+	{ "concat", "bigquery_concat", 6 },
+	{ "greatest", "bigquery_greatest", 3 },
+	{ "least", "bigquery_least", 3 },
 };
 
 /* Not a line of SQL: the argument is a word (DAY), the meaning differs, or there is nothing like it. */
@@ -91,6 +151,71 @@ static const struct {
 	{ "date_from_unix_date", "DATE '1970-01-01' + N" },
 	{ "parse_datetime", "strptime(TEXT, '%Y-%m-%d')" },
 	{ "format_datetime", "strftime(TIME, '%Y-%m-%d')" },
+	{ "format_time", "strftime(TIME, '%H:%M')" },
+	{ "array_first", "LIST[1]" },
+	{ "array_last", "LIST[-1]" },
+	{ "cosine_distance", "list_cosine_distance(A, B)" },
+	{ "date_add", "DATE + INTERVAL 1 DAY" },
+	{ "date_sub", "DATE - INTERVAL 1 DAY" },
+	{ "datetime", "X::TIMESTAMP" },
+	{ "datetime_add", "TIME + INTERVAL 1 DAY" },
+	{ "datetime_sub", "TIME - INTERVAL 1 DAY" },
+	{ "edit_distance", "levenshtein(A, B)" },
+	{ "euclidean_distance", "list_distance(A, B)" },
+	{ "generate_date_array", "generate_series(FIRST, LAST, INTERVAL 1 DAY)" },
+	{ "is_inf", "isinf(X)" },
+	{ "is_nan", "isnan(X)" },
+	{ "json_query", "json_extract(DOCUMENT, '$.path')" },
+	{ "json_value_array", "json_extract_string(DOCUMENT, '$.list[*]')" },
+	{ "lax_bool", "TRY_CAST(X AS BOOLEAN)" },
+	{ "lax_float64", "TRY_CAST(X AS DOUBLE)" },
+	{ "lax_int64", "TRY_CAST(X AS BIGINT)" },
+	{ "lax_string", "TRY_CAST(X AS VARCHAR)" },
+	{ "parse_bignumeric", "TEXT::DECIMAL(38, 9)" },
+	{ "parse_numeric", "TEXT::DECIMAL(38, 9)" },
+	{ "safe_negate", "-x" },
+	{ "string", "X::VARCHAR" },
+	{ "time_add", "TIME + INTERVAL 1 SECOND" },
+	{ "time_diff", "date_diff('second', EARLIER, LATER)" },
+	{ "time_sub", "TIME - INTERVAL 1 SECOND" },
+	{ "timestamp", "X::TIMESTAMP" },
+	{ "timestamp_bucket", "time_bucket(INTERVAL 1 HOUR, TIME)" },
+	{ "unix_date", "date_diff('day', DATE '1970-01-01', DATE)" },
+};
+
+/* There is nothing like it, or nothing short. */
+static const char *const missing[] = {
+	"code_points_to_bytes",
+	"code_points_to_string",
+	"collate",
+	"coth",
+	"csc",
+	"csch",
+	"date_bucket",
+	"datetime_bucket",
+	"from_base32",
+	"generate_timestamp_array",
+	"json_array_append",
+	"json_array_insert",
+	"json_remove",
+	"json_set",
+	"json_strip_nulls",
+	"justify_days",
+	"justify_hours",
+	"justify_interval",
+	"normalize",
+	"normalize_and_casefold",
+	"parse_time",
+	"range_bucket",
+	"safe_convert_bytes_to_string",
+	"sec",
+	"sech",
+	"sha512",
+	"soundex",
+	"time_trunc",
+	"to_base32",
+	"to_code_points",
+	"vector_search",
 };
 
 _Static_assert(sizeof(created) / sizeof(*created) <= 64, "one bit for each");
@@ -108,10 +233,10 @@ uint64_t bigquery_function(struct str name)
 	return 0;
 }
 
-const char *bigquery_renamed(struct str name)
+const char *bigquery_renamed(struct str name, size_t arguments)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(renamed); i++)
-		if (same(name, renamed[i].name))
+		if (same(name, renamed[i].name) && arguments <= renamed[i].most)
 			return renamed[i].here;
 	return NULL;
 }
@@ -126,5 +251,8 @@ const char *bigquery_instead(struct str name)
 	for (size_t i = 0; i < ARRAY_COUNT(others); i++)
 		if (same(name, others[i].name))
 			return others[i].instead;
+	for (size_t i = 0; i < ARRAY_COUNT(missing); i++)
+		if (same(name, missing[i]))
+			return "";
 	return NULL;
 }

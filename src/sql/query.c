@@ -40,15 +40,6 @@ struct sql_script {
 
 /* ---- parsing ---- */
 
-static struct str string_at(const duckdb_string_t *strings, uint32_t i)
-{
-	const duckdb_string_t *s = &strings[i];
-
-	if (s->value.inlined.length <= sizeof(s->value.inlined.inlined))
-		return str_make(s->value.inlined.inlined, s->value.inlined.length);
-	return str_make(s->value.pointer.ptr, s->value.pointer.length);
-}
-
 /* A pure ASCII search without regard to case. */
 static bool mentions(struct str text, const char *word)
 {
@@ -91,7 +82,7 @@ static ow_status list_texts(struct sql_script *s, const char *query, struct ow_l
 			items = more;
 		}
 		for (uint32_t i = 0; items && i < rows; i++) {
-			items[count] = arena_cstr(&s->arena, string_at(texts, i));
+			items[count] = arena_cstr(&s->arena, sql_string(&texts[i]));
 			if (!items[count++])
 				items = NULL;
 		}
@@ -776,7 +767,7 @@ static ow_status read_values(struct sql_script *s, idx_t column, const void *dat
 		if (type == DUCKDB_TYPE_INVALID) {
 			c->texts[i] = STR("(a value without a text form)");
 		} else if (c->type == TYPE_TEXT) {
-			c->texts[i] = string_at(data, i);
+			c->texts[i] = sql_string((const duckdb_string_t *)data + i);
 		} else if (c->type == TYPE_NUMBER) {
 			c->texts[i] = number_at(s, column, data, i);
 			if (!c->texts[i].ptr)

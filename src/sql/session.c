@@ -60,6 +60,11 @@ static ow_status explain_error(const struct sql *sql, ow_status status, struct s
 	const char *nearest = NULL, *instead = instead_of(text);
 	struct str rest;
 
+	if (instead && !*instead)
+		return error_set(
+			err, status,
+			"%.*s!\nIt is a function of BigQuery, and DuckDB has nothing like it.",
+			STR_ARG(str_first(text, str_find_char(text, '!'))));
 	if (instead)
 		return error_set(err, status,
 				 "%.*s!\nIt is a function of BigQuery; write %s instead.",
@@ -226,6 +231,7 @@ static ow_status open_session(struct sql *sql, struct ow_error *err)
 	OW_TRY(open_database(sql, err));
 	OW_TRY(sql_register_tables(sql, err));
 	OW_TRY(sql_register_arg(sql, err));
+	OW_TRY(sql_register_format(sql, err));
 	return lock_down(sql, err);
 }
 

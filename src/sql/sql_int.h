@@ -35,6 +35,32 @@ ow_status duckdb_lib_load(const struct duckdb_lib **lib, struct ow_error *err);
 /* The library, after it was loaded: for functions that DuckDB calls with only its own handles. */
 const struct duckdb_lib *duckdb_lib(void);
 
+/* A text in a vector of DuckDB. */
+static inline struct str sql_string(const duckdb_string_t *s)
+{
+	if (s->value.inlined.length <= sizeof(s->value.inlined.inlined))
+		return str_make(s->value.inlined.inlined, s->value.inlined.length);
+	return str_make(s->value.pointer.ptr, s->value.pointer.length);
+}
+
+/* Whether a row of a vector is not NULL. */
+static inline bool sql_known(const uint64_t *validity, uint64_t i)
+{
+	return !validity || (validity[i / 64] >> i % 64 & 1);
+}
+
+/* Sets a row of a vector of texts; without a pointer it is NULL. */
+static inline void sql_set_string(const struct duckdb_lib *lib, duckdb_vector out, idx_t i,
+				  struct str value)
+{
+	if (value.ptr) {
+		lib->vector_assign_string_element_len(out, i, value.ptr, value.len);
+		return;
+	}
+	lib->vector_ensure_validity_writable(out);
+	lib->vector_get_validity(out)[i / 64] &= ~((uint64_t)1 << i % 64);
+}
+
 /* A table that a query has used; kept, because views and advice take time to make. */
 struct sql_table {
 	struct sql_table *next;
@@ -86,6 +112,8 @@ void sql_streams_free(struct sql *sql);
 ow_status sql_streams_error(struct sql *sql, struct ow_error *err);
 /* arg_function.c: arg(event_id, 'key'). */
 ow_status sql_register_arg(struct sql *sql, struct ow_error *err);
+/* format_function.c: FORMAT of BigQuery. */
+ow_status sql_register_format(struct sql *sql, struct ow_error *err);
 /* Whether the opwatch files under the tables read so far are unchanged; see relation_check. */
 ow_status sql_check(struct sql *sql, struct ow_error *err);
 

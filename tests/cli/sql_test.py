@@ -322,6 +322,58 @@ class Refusals(unittest.TestCase):
             self.assertEqual(rows(SAMPLE, f"SELECT {query} AS `x`"), [{"x": there}], query)
             self.assertEqual(rows(SAMPLE, f"SELECT {query} AS x"), [{"x": here}], query)
 
+    def check_expressions(self, cases):
+        """All in one query with back-ticks, which makes it BigQuery's."""
+        found = rows(SAMPLE, "SELECT " + ", ".join(f"{query} AS `x{i}`" for i, (query, _) in enumerate(cases)))[0]
+        for i, (query, value) in enumerate(cases):
+            self.assertEqual(found[f"x{i}"], value, query)
+
+    def test_texts_and_patterns_of_bigquery(self):
+        """Expected values are those of BigQuery's documentation, or follow from it."""
+        cases = ((r'REGEXP_EXTRACT("abc123", r"[a-z]+(\d+)")', "123"), (r'REGEXP_EXTRACT("abc123", r"\d+")', "123"),
+                             (r'REGEXP_EXTRACT("foo@example.org", r"^[a-zA-Z0-9_.+-]+")', "foo"), ('REGEXP_EXTRACT("abc", "x")', None),
+                             (r'REGEXP_EXTRACT("a(b", r"a\((.)")', "b"), ('REGEXP_EXTRACT("a(b", "[(](?:b)")', "(b"), ('REGEXP_EXTRACT(NULL, "a")', None),
+                             (r'"a\"b"', 'a"b'), (r"'it\'s'", "it's"), (r'"a\tb\n\\"', "a\tb\n\\"), (r'"\u00e9\x41\101"', "éAA"), ('"""a "b" c"""', 'a "b" c'),
+                             (r'r"a\tb"', r"a\tb"), (r'"\d+"', r"\d+"), ("'it''s'", "it's"), ("LOG(8, 2)", 3.0), ("LOG(1)", 0.0), ("ROUND(LOG(10), 4)", 2.3026),
+                             ('SUBSTR("apple", 0, 2)', "ap"), ('SUBSTR("apple", -3)', "ple"), ('SUBSTR("apple", -9, 2)', "ap"),
+                             ('CONCAT("a", NULL)', None), ('CONCAT("a", "b", "c")', "abc"), ("GREATEST(1, NULL)", None), ("GREATEST(3, 5, 1)", 5),
+                             ("LEAST(2, NULL, 1)", None), ("LEAST(3, 2)", 2), ("UNIX_SECONDS(TIMESTAMP_MICROS(-1))", -1))
+        self.check_expressions(cases)
+        self.assertIn("one group at most", run(SAMPLE, r'SELECT REGEXP_EXTRACT("ab", r"(a)(b)") AS `x`', status=1).stderr)
+        self.assertEqual(rows(SAMPLE, "SELECT log(8) > 1 AS a, concat('a', NULL) AS b, 'a\\tb' AS c"), [{"a": False, "b": "a", "c": "a\\tb"}])
+        for query, text in (("SOUNDEX('a')", "function of BigQuery, and DuckDB has nothing like it"), ("JSON_QUERY('{}', '$.a')", "write json_extract"),
+                            ("IS_NAN(1.0)", "write isnan(X) instead")):
+            self.assertIn(text, run(SAMPLE, f"SELECT {query}", status=1).stderr)
+
+    def test_format_of_bigquery(self):
+        cases = []
+        for form, values, text in (("%d", "10", "10"), ("|%10d|", "11", "|        11|"), ("+%010d+", "12", "+0000000012+"), ("%'d", "123456789", "123,456,789"),
+                                   ("-%s-", "'abcd efg'", "-abcd efg-"), ("%f %E", "1.1, 2.2", "1.100000 2.200000E+00"), ("%t", "DATE '2015-09-01'", "2015-09-01"),
+                                   ("%'x", "123456789", "75b:cd15"), ("%'o", "123456789", "726,746,425"), ("%x", "-255", "-ff"), ("%#x %X", "255, 255", "0xff FF"),
+                                   ("%-5d|%+d|% d", "42, 3, 3", "42   |+3| 3"), ("%*d|%-*d|", "4, 7, 3, 8", "   7|8  |"), ("%.2s|%6s|%-3s|", "'abc', 'é', 'z'", "ab|     é|z  |"),
+                                   ("%5.1f|%.0f|%g", "3.14159, 2.6, 0.0001", "  3.1|3|0.0001"), ("100%%", "", "100%"), ("%t %t %t", "NULL, true, 1.5", "NULL true 1.5"),
+                                   ("%d", "CAST(6 AS FLOAT64)", "6"), ("%d", "170141183460469231731687303715884105727", "170141183460469231731687303715884105727"),
+                                   ("%F %f", "CAST('inf' AS FLOAT64), CAST('-inf' AS FLOAT64)", "INF -inf"), ("%s", "NULL", None), ("%d%s", "1, NULL", None)):
+            cases.append((f'FORMAT("{form}"{", " if values else ""}{values})', text))
+        self.check_expressions(cases)
+        for form, values, text in (("%T", "1", "FORMAT has no %T here"), ("%d", "1.5", "takes an integer, not '1.5'"), ("%d %d", "1", "too few arguments for %d")):
+            self.assertIn(text, run(SAMPLE, f'SELECT FORMAT("{form}", {values}) AS `x`', status=1).stderr, form)
+
+    def test_tables_of_bigquery_in_parts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, count in (("job7", 2), ("job8", 3)):
+                events = [{"name": f"op{i}", "ph": "X", "ts": 10 * i, "dur": 5, "pid": 1, "tid": 1} for i in range(count)]
+                pathlib.Path(folder, f"{name}.json").write_text(json.dumps({"traceEvents": events}))
+            files = [f"{folder}/job7.json", f"{folder}/job8.json"]
+            for table in ("`p.d.job8`", "`p`.`d`.`job8`", "`p-1`.d.job8", "`p.d`.`job8`", "`p.d`.job8", "p.d.job8", "`job8`"):
+                self.assertEqual(rows(*files, f"SELECT count(*) AS n, max(job8.name) AS m FROM {table}"), [{"n": 3, "m": "op2"}], table)
+            self.assertEqual(rows(*files, "SELECT a.name, `b`.ph, `b`.`ts` AS t FROM p.d.job7 AS a, `p`.d.job8 AS b WHERE a.name = `b`.name ORDER BY t DESC LIMIT 1"),
+                             [{"name": "op1", "ph": "X", "t": 10}])
+            for table in ("`p.d.job9`", "`p`.`d`.`job9`", "p.d.job9", "`job9`"):
+                self.assertIn("no run is called 'job9'; the runs are job7, job8", run(*files, f"SELECT count(*) FROM {table}", status=1).stderr, table)
+            self.assertEqual(rows(*files, "WITH `job9` AS (SELECT 1 AS x) SELECT x FROM `job9`"), [{"x": 1}])
+            self.assertEqual(rows(*files, "CREATE TABLE mine AS SELECT 4 AS x; SELECT x FROM memory.main.mine"), [{"x": 4}])
+
     def test_a_query_that_begins_with_a_comment(self):
         for query in ("-- slow ops\nSELECT 42 AS x", "--slow\nSELECT 42 AS x", "--\nSELECT 42 AS x"):
             self.assertEqual(rows(SAMPLE, query), [{"x": 42}])
