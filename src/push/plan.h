@@ -9,7 +9,8 @@
 
 /* Version of the layout: tables of another version are refused. New columns do not change it, because their names and types
  * are part of plan.schema. */
-#define PLAN_LAYOUT 2 /* 1: a partition for each batch, ordered by id */
+#define PLAN_LAYOUT                                                                                \
+	2 /* 1: a partition for each batch, ordered by id. Tables of version 2 may have 16 partitions. */
 
 struct plan_table {
 	const struct table_source *relation;

@@ -122,9 +122,7 @@ static void statements(void **state)
 			       STR("CREATE TABLE IF NOT EXISTS opwatch_step (opwatch_push UInt64, "
 				   "opwatch_batch UInt32, `run` String, `id` Int64, `number` "
 				   "Nullable(Int64), ")));
-	assert_true(
-		str_ends(buf_str(&text), STR(") ENGINE = MergeTree PARTITION BY cityHash64(run) % "
-					     "16 ORDER BY (run, id)")));
+	assert_true(str_ends(buf_str(&text), STR(") ENGINE = MergeTree ORDER BY (run, id)")));
 	buf_clear(&text);
 	schema_table_text(&text, find_table(&plan, "event"));
 	assert_true(str_ends(buf_str(&text), STR(" ORDER BY (run, ifNull(ts, 0))")));

@@ -30,9 +30,9 @@ void schema_table_text(struct buf *to, const struct plan_table *table)
 		add_name(to, rows->columns[i].name);
 		buf_printf(to, " %s", native_type(&rows->columns[i]));
 	}
-	/* A query on one run reads its rows alone, in the order of time. Parts of many runs merge into one; the few partitions
-	 * only keep that part from becoming the whole table, which a deletion would write again. */
-	buf_printf(to, ") ENGINE = MergeTree PARTITION BY cityHash64(run) %% 16 ORDER BY (run%s)",
+	/* A query on one run reads its rows alone, in the order of time. Without partitions the parts of all runs merge into few,
+	 * so that the time of such a query does not grow with the number of runs: a server opens every part. */
+	buf_printf(to, ") ENGINE = MergeTree ORDER BY (run%s)",
 		   has_ts   ? ", ifNull(ts, 0)"
 		   : has_id ? ", id"
 			    : "");
