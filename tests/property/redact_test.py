@@ -10,6 +10,7 @@ import pathlib
 import pickle
 import random
 import re
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -282,11 +283,18 @@ class Marked(unittest.TestCase):
                     self.hidden("what-if", *self.ranks, change, *form, may_fail=True)
                     self.hidden("what-if", self.ranks[0], change, *form, may_fail=True)
         with tempfile.TemporaryDirectory() as kept:
-            self.run_bare("baseline", "add", self.paths["trace"], "--dir", kept, "--redact")
-            for path in pathlib.Path(kept).rglob("*"):
-                if path.is_file():
-                    self.assertIsNone(around(path.read_bytes()), (path.name, around(path.read_bytes())))
-                self.assertNotIn(MARK, path.name)
+            for redact in ((), ("--redact",)):
+                place = pathlib.Path(kept, f"kept{len(redact)}")
+                added = self.run_bare("baseline", "add", place, self.paths["trace"], *redact)
+                self.assertEqual(added.returncode, 0, added.stderr)
+                files = [path for path in place.rglob("*") if path.is_file()]
+                found = {path.suffix for path in files if around(path.read_bytes())}
+                self.assertEqual(found, set() if redact else {".opw", ".run"}, "what has names")
+                self.assertNotIn(MARK, " ".join(path.name for path in files))
+                host = socket.gethostname()
+                self.assertEqual(f"host {host}\n" in "".join(path.read_text() for path in files if path.suffix == ".run"), not redact)
+                listed = self.run_bare("baseline", "list", place, "--json").stdout
+                self.assertEqual(around(listed) is None, bool(redact))
 
     def test_merge(self):
         for name in ("all.json", "all.json.gz", "-"):

@@ -98,10 +98,11 @@ static int add_run(struct args *args, struct baseline *place, const char *file)
 		host[0] = '\0';
 	if (gmtime_r(&now, &tm))
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	/* With --redact a run is known by its number. */
 	run = (struct kept_run){ .added = str_from(when),
 				 .commit = str_from(commit_of(args->own)),
-				 .host = str_from(host),
-				 .file = str_from(file),
+				 .host = args->input.open.redact ? STR("") : str_from(host),
+				 .file = args->input.open.redact ? STR("") : str_from(file),
 				 .configuration = configuration_of(args, profile) };
 	status = place->add(args, place, profile, &run, &err);
 	ow_profile_free(profile);
