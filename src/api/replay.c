@@ -16,6 +16,12 @@ static bool is_grouping(const char *by)
 	return false;
 }
 
+/* What path and what-if use of the options of views; the others are refused. */
+static const struct view replay_uses = {
+	.name = "path",
+	.uses = VIEW_USES_STEP | VIEW_USES_TIME | VIEW_USES_RANK | VIEW_USES_FULL_NAMES,
+};
+
 /* Chooses the step among those of the replay, so that the steps before it exist. */
 static ow_status make_filter(ow_profile *p, const struct ow_view_options *options,
 			     struct event_filter *filter, int64_t *step, struct ow_error *err)
@@ -24,6 +30,7 @@ static ow_status make_filter(ow_profile *p, const struct ow_view_options *option
 
 	ow_view_options_init(&full);
 	SIZED_IN(&full, options);
+	OW_TRY(view_options_check(&replay_uses, p->m, &full, err));
 	*step = full.step < 0 ? TIME_UNKNOWN : full.step;
 	full.step = -1;
 	return view_filter(p->m, &full, filter, err);

@@ -106,6 +106,8 @@ extern const struct option_group peak_options; /* the option --peak of the roofl
 /* options that group files into runs and name them */
 extern const struct option_group run_options;
 extern const struct option_group server_options; /* options for a server: --on, --password-file */
+/* Returns the options of part_options alone, for functions that refuse all others; those of trees have tfprof's defaults. */
+struct ow_view_options part_of_view(const struct args *args);
 
 #define OPTION_STEP                                                                                \
 	{                                                                                          \

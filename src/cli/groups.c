@@ -103,6 +103,23 @@ static const struct option part_table[] = {
 	OPTION_STYLE,
 };
 
+struct ow_view_options part_of_view(const struct args *args)
+{
+	const struct ow_view_options *given = &args->options.view;
+	struct ow_view_options part;
+
+	ow_view_options_init(&part);
+	part.step = given->step;
+	part.rank = given->rank;
+	part.time_from_ns = given->time_from_ns;
+	part.time_to_ns = given->time_to_ns;
+	part.full_names = given->full_names;
+	part.metric = given->metric;
+	part.style = given->style;
+	part.limit = given->limit;
+	return part;
+}
+
 static const struct option peak_table[] = {
 	{ "peak", STORE_TEXT(struct args, options.view.peak), .argument = "PEAK",
 	  .help = "roofline: what the device can do at most: A100, or 312T:2.04T" },

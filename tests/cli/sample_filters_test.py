@@ -44,6 +44,15 @@ class SampleFilters(unittest.TestCase):
             for option in NAMES + OTHERS:
                 self.applied_or_refused(view, self.path, option)
 
+    def test_what_describes_the_whole(self):
+        for option in (("--step", "1"), ("--rank", "1"), ("--metric", "x")):
+            run = self.run_it("info", self.trace, "--json", *option)
+            self.assertEqual(run.returncode, 2, option)
+            self.assertIn(option[0] + " is for views", run.stderr)
+        run = self.run_it("path", self.trace, "--metric", "x")
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertIn("metric", run.stderr)
+
     def test_code_of_samples(self):
         for option in NAMES:
             run = self.run_it("code", self.path, *option)

@@ -62,6 +62,15 @@ class Options(unittest.TestCase):
         cls.views = [view if isinstance(view, str) else view[0] for view in opwatch.views()]
         cls.options = sorted(_opwatch.option_names()["view"])
 
+    def test_path_and_what_if(self):
+        """They use the step, the rank and the time; every other option is refused by its name."""
+        for profile in self.profiles.values():
+            for options in ({"hide_name_regexes": ["x"]}, {"min_micros": 5}, {"order_by": "micros"}, {"metric": "cpu"}, {"max_depth": 3}):
+                for call in (profile.path, lambda **o: profile.what_if("input=0", **o)):
+                    with self.assertRaisesRegex(opwatch.UsageError, next(iter(options))):
+                        call(**options)
+        self.profiles["trace"].path(rank=0)
+
     def answer(self, what, view, **options):
         """The rows as JSON, or None when the option is refused by its name, which must be the reason."""
         try:

@@ -149,6 +149,22 @@ int print_estimates(struct args *args)
 	return code;
 }
 
+/* The JSON describes the files as a whole. */
+static bool check_parts(const struct args *args)
+{
+	const struct ow_view_options *view = &args->options.view;
+	const char *given = view->step >= 0   ? "--step"
+			    : view->rank >= 0 ? "--rank"
+			    : view->metric    ? "--metric"
+					      : NULL;
+
+	if (!given || strcmp(args->output.sink, "json") != 0)
+		return true;
+	return usage_error("info --json describes all of the files: %s is for views, such as "
+			   "'opwatch steps'",
+			   given);
+}
+
 static int run_info(struct args *args)
 {
 	const struct info_args *own = args->own;
@@ -157,6 +173,8 @@ static int run_info(struct args *args)
 	int code = EXIT_FAILED;
 	ow_status status;
 
+	if (!check_parts(args))
+		return EXIT_USAGE;
 	if (own->estimate)
 		return print_estimates(args);
 	profile = load_files(args, &code);

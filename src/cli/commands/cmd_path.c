@@ -38,10 +38,11 @@ static ow_status show_path(struct args *args, ow_profile *profile)
 	const struct path_args *own = args->own;
 	bool text = output_is_text(args);
 	struct ow_error err = { 0 };
+	struct ow_view_options part = part_of_view(args);
 	struct show show;
 	ow_result *r;
-	ow_status status = ow_path(profile, &args->options.view,
-				   own->by ? own->by : (text ? "op" : NULL), &r, &err);
+	ow_status status =
+		ow_path(profile, &part, own->by ? own->by : (text ? "op" : NULL), &r, &err);
 
 	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);

@@ -61,9 +61,10 @@ static void print_text(const ow_result *r)
 static ow_status show_what_if(struct args *args, ow_profile *profile, const struct ow_list *changes)
 {
 	struct ow_error err = { 0 };
+	struct ow_view_options part = part_of_view(args);
 	struct show show;
 	ow_result *r;
-	ow_status status = ow_what_if(profile, changes, &args->options.view, &r, &err);
+	ow_status status = ow_what_if(profile, changes, &part, &r, &err);
 
 	if (status != OW_OK) {
 		complain("opwatch: %s\n", err.text);
