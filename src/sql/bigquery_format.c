@@ -17,7 +17,7 @@ struct specifier {
 	char letter;
 };
 
-/* What is left of the format and of the values. */
+/* The rest of the format and of the values. */
 struct state {
 	struct str format;
 	const struct str *values;
