@@ -92,8 +92,8 @@ static ow_status add_profile(struct ranks_job *job, ow_profile *p, const char *p
 
 /* Adds a file when its turn comes. A file in a folder need not be a trace; a file that the user named must
  * be one. */
-static void add_in_turn(struct reading_files *r, size_t file, ow_profile *p, ow_status status,
-			struct ow_error *err)
+static void add_in_turn(struct reading_files *r, size_t file, struct ranks_job *part,
+			ow_status status, struct ow_error *err)
 {
 	const struct path *path = &r->list->items[file];
 
@@ -101,7 +101,7 @@ static void add_in_turn(struct reading_files *r, size_t file, ow_profile *p, ow_
 	while (r->turn != file)
 		pthread_cond_wait(&r->turned, &r->lock);
 	if (r->status == OW_OK && status == OW_OK)
-		status = add_profile(r->job, p, path->name, err);
+		status = ranks_join(r->job, part, err);
 	if (r->status == OW_OK && status != OW_OK) {
 		if (status == OW_E_NO_MEMORY || status == OW_E_INTERRUPTED || !path->found) {
 			r->status = status;
@@ -115,6 +115,19 @@ static void add_in_turn(struct reading_files *r, size_t file, ow_profile *p, ow_
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* Reads a file and keeps its summary only. */
+static ow_status read_file(struct reading_file *one, const char *path, struct ranks_job *part,
+			   struct ow_error *err)
+{
+	ow_profile *p = NULL;
+	ow_status status = open_file(one, path, &p, err);
+
+	if (status == OW_OK)
+		status = add_profile(part, p, path, err);
+	ow_profile_free(p);
+	return status;
+}
+
 static void read_some(void *arg, unsigned thread)
 {
 	struct reading_files *r = arg;
@@ -123,7 +136,7 @@ static void read_some(void *arg, unsigned thread)
 
 	while ((file = atomic_fetch_add(&r->next, 1)) < r->list->count) {
 		struct ow_error err = { 0 };
-		ow_profile *p = NULL;
+		struct ranks_job part;
 		ow_status status;
 		bool stopped;
 
@@ -131,10 +144,11 @@ static void read_some(void *arg, unsigned thread)
 		r->parts[thread] = 0;
 		stopped = r->status != OW_OK;
 		pthread_mutex_unlock(&r->lock);
+		ranks_init(&part, r->job->mem);
 		status = stopped ? OW_E_INTERRUPTED
-				 : open_file(&one, r->list->items[file].name, &p, &err);
-		add_in_turn(r, file, p, status, &err);
-		ow_profile_free(p);
+				 : read_file(&one, r->list->items[file].name, &part, &err);
+		add_in_turn(r, file, &part, status, &err);
+		ranks_release(&part);
 	}
 }
 

@@ -74,6 +74,57 @@ void ranks_release(struct ranks_job *job)
 	arena_release(&job->arena);
 }
 
+/* ---- workers that another thread has read ---- */
+
+static bool copy_text(struct ranks_job *job, struct str *text)
+{
+	*text = arena_str(&job->arena, *text);
+	return text->ptr != NULL;
+}
+
+static bool copy_texts(struct ranks_job *job, struct worker *w)
+{
+	bool good = copy_text(job, &w->path) && copy_text(job, &w->host);
+
+	for (size_t i = 0; i < w->op_count && good; i++)
+		good = copy_text(job, &w->ops[i].text);
+	for (size_t i = 0; i < w->line_count && good; i++)
+		good = copy_text(job, &w->lines[i].text);
+	return good;
+}
+
+static bool copy_group(struct ranks_job *job, struct group_name group)
+{
+	for (size_t i = job->group_count; i-- > 0;)
+		if (job->groups[i].hash == group.hash)
+			return true;
+	return job->group_count >= RANKS_GROUPS_MOST ||
+	       (copy_text(job, &group.name) &&
+		vec_push(job->mem, job->groups, job->group_count, job->group_cap, group));
+}
+
+ow_status ranks_join(struct ranks_job *job, struct ranks_job *part, struct ow_error *err)
+{
+	size_t kept = 0;
+	bool good = true;
+
+	for (size_t i = 0; i < part->group_count && good; i++)
+		good = copy_group(job, part->groups[i]);
+	for (; kept < part->worker_count && good; kept += good) {
+		struct worker w = part->workers[kept];
+
+		w.file += job->file_count;
+		good = copy_texts(job, &w) &&
+		       vec_push(job->mem, job->workers, job->worker_count, job->worker_cap, w);
+	}
+	/* What was taken is not released with the part. */
+	memmove(part->workers, part->workers + kept,
+		(part->worker_count - kept) * sizeof(*part->workers));
+	part->worker_count -= kept;
+	job->file_count += part->file_count;
+	return good ? OW_OK : error_no_memory(err);
+}
+
 /* ---- medians ---- */
 
 static int by_value(const void *a, const void *b)

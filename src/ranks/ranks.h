@@ -283,10 +283,14 @@ struct ranks_job {
 	size_t slow_link_count, slow_link_cap;
 };
 
+#define RANKS_GROUPS_MOST 4096 /* groups whose names are kept */
+
 void ranks_init(struct ranks_job *job, struct mem *mem);
 void ranks_release(struct ranks_job *job);
 /* read.c: adds the workers of a frozen model. A model without any timed work adds none. */
 ow_status ranks_add(struct ranks_job *job, struct model *m, struct str path, struct ow_error *err);
+/* Moves the workers of a part, which has the same mem, to the job: threads read files into parts. The caller releases the part. */
+ow_status ranks_join(struct ranks_job *job, struct ranks_job *part, struct ow_error *err);
 ow_status ranks_finish(struct ranks_job *job, struct ow_error *err);
 /* ranks_table.c: one row per worker; the map of ranks and steps is the extra "map". */
 ow_status ranks_table(struct ranks_job *job, struct table *out, struct ow_error *err);

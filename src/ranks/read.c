@@ -17,7 +17,6 @@
 /* Times beyond this are damage: with it, differences of times never overflow. In ns since 1970 it is the year 2039. */
 #define TIME_MOST INT64_C(2200000000000000000)
 #define OPS_MOST 512
-#define GROUPS_MOST 4096
 #define GROUP_NAME_MOST 160
 
 struct launched {
@@ -289,7 +288,7 @@ static void name_group(struct ranks_job *job, uint64_t hash, struct str name,
 	for (size_t i = job->group_count; i-- > 0;)
 		if (job->groups[i].hash == hash)
 			return;
-	if (job->group_count >= GROUPS_MOST)
+	if (job->group_count >= RANKS_GROUPS_MOST)
 		return;
 	len = snprintf(text, sizeof(text), "%.*s%s%.*s%s%.*s", (int)MIN(name.len, 60u), name.ptr,
 		       description.len ? " " : "", (int)MIN(description.len, 40u),

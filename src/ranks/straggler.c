@@ -13,6 +13,8 @@
 #define LEAST_STAGE 1.05
 #define TRANSIENT_LEAST 6 /* steps: with fewer, one that differs says little */
 #define WORK_MOST 2e8	  /* items of all replays: above it only suspects are replayed */
+#define WORK_USUAL 2e7	  /* above it workers that are not suspects are replayed in some steps */
+#define REPLAYED_LEAST 8  /* of these steps */
 
 /* ---- stragglers ---- */
 
@@ -142,11 +144,16 @@ static int64_t replay_like(struct judge *j, size_t step)
 	return job_replay_step(j->replay, step, j->scale, TRANSFER_RECORDED);
 }
 
-/* The steps with the workers in j->like like their peers, in ns, 0 where unknown; in `out`. */
-static void replay_steps(struct judge *j, double *out)
+/* Every `stride`-th step with the workers in j->like like their peers, in ns, 0 where unknown; in `out`. */
+static void replay_some(struct judge *j, double *out, size_t stride)
 {
 	for (size_t s = 0; s < j->job->step_count; s++)
-		out[s] = (double)MAX(replay_like(j, s), 0);
+		out[s] = s % stride ? 0 : (double)MAX(replay_like(j, s), 0);
+}
+
+static void replay_steps(struct judge *j, double *out)
+{
+	replay_some(j, out, 1);
 }
 
 double judge_gain(struct judge *j, const double *with, const double *without, bool mean)
@@ -183,13 +190,13 @@ static bool is_comparable(const struct judge *j, size_t worker)
 }
 
 /* The step as recorded, against the step with worker `one` like its peers. */
-static double slowdown_of(struct judge *j, size_t one)
+static double slowdown_of(struct judge *j, size_t one, size_t stride)
 {
 	if (!is_comparable(j, one))
 		return NAN;
 	memset(j->like, 0, j->job->worker_count * sizeof(*j->like));
 	j->like[one] = true;
-	replay_steps(j, j->replayed);
+	replay_some(j, j->replayed, stride);
 	return judge_gain(j, j->bases, j->replayed, is_rare(&j->job->workers[one]));
 }
 
@@ -242,13 +249,17 @@ static void weigh_together(struct judge *j)
 
 static void weigh(struct judge *j)
 {
-	bool all = replay_items(j) * 6 * (double)j->job->worker_count < WORK_MOST;
+	double work = replay_items(j) * 6 * (double)j->job->worker_count;
+	size_t most = MAX(j->job->step_count / REPLAYED_LEAST, (size_t)1),
+	       stride = (size_t)fmin(fmax(ceil(work / WORK_USUAL), 1), (double)most);
+	bool all = work / (double)stride < WORK_MOST;
 
 	for (size_t i = 0; i < j->job->worker_count; i++) {
 		struct worker *w = &j->job->workers[i];
 
 		if (is_judged(w) && (all || w->straggler != STRAGGLER_NONE))
-			w->slowdown_caused = slowdown_of(j, i);
+			w->slowdown_caused =
+				slowdown_of(j, i, w->straggler != STRAGGLER_NONE ? 1 : stride);
 	}
 	weigh_together(j);
 	for (size_t i = 0; i < j->job->worker_count; i++) {
