@@ -259,6 +259,7 @@ static ow_status compare_ranks(ow_remote *remote, struct mem *mem, const struct 
 	if (status == OW_OK) {
 		table_add_extra(*out, "files_skipped", "0");
 		table_add_extra(*out, "steps_on_server", "%" PRIu64, steps);
+		table_add_extra(*out, "steps_added_on_server", "%zu", job.steps_added_up);
 	}
 	ranks_release(&job);
 	return status;

@@ -231,6 +231,10 @@ bool click_pause(struct click *click, unsigned attempt, uint64_t began_ms)
 /* Views are subqueries, and older servers (18.16) filter their rows only after reading all runs, unless asked. */
 #define PUSH_DOWN "&enable_optimize_predicate_expression=1"
 
+/* A server parses 256 KB of a statement, unless asked for more. */
+#define QUERY_USUAL (200u << 10)
+#define LARGE_QUERY "&max_query_size=67108864"
+
 /* The user may not change settings, the server does not know this one, or trips over what it does. */
 static bool is_setting_refused(int code)
 {
@@ -319,7 +323,10 @@ static ow_status run_text(struct click *click, struct str text, enum click_repea
 ow_status click_run(struct click *click, struct str text, enum click_repeat repeat,
 		    struct buf *answer, struct ow_error *err)
 {
-	return run_text(click, text, repeat, "TabSeparated", CONTROL_ANSWER, answer, err);
+	bool large = text.len >= QUERY_USUAL;
+
+	return run_text(click, text, repeat, large ? "TabSeparated" LARGE_QUERY : "TabSeparated",
+			CONTROL_ANSWER, answer, err);
 }
 
 ow_status click_query(struct click *click, struct str text, size_t limit, struct buf *answer,

@@ -1,9 +1,10 @@
 /*
- * ranks_on.c: a job from the tables job_rank, job_step, job_collective and job_op of a server (ranks_on.h). Of a job that is too large to be compared here the
- * server chooses steps, evenly over those that all ranks have, and the means are those of the chosen steps. Everything but the choice is computed here.
- * Plain SQL: old servers know neither windows nor common table expressions.
+ * ranks_on.c: a job from the tables job_rank, job_step, job_collective and job_op of a server (ranks_on.h). Of a job that is too large to be read here the
+ * server chooses steps, evenly over those that all ranks have. Clocks are fitted, and stragglers found, from the chosen steps; then the server computes
+ * steps, waits and transfers of all steps with these clocks (ranks_totals.c). Plain SQL: old servers know neither windows nor common table
+ * expressions.
  */
-#include "push/ranks_on.h"
+#include "push/ranks_on_int.h"
 
 #include "base/vec.h"
 
@@ -11,32 +12,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#define COLLECTIVES_MOST 8000000
+#define COLLECTIVES_MOST 1000000
 #define OPS_MOST_EACH 64 /* of a rank, in a job that is too large */
 #define MANY_RANKS 1000
 
-/* Where a worker is on the server. */
-struct pushed {
-	struct str run;
-	int64_t number;
-};
-
-struct server {
-	struct ranks_job *job;
-	struct click *click;
-	const struct ranks_on *on;
-	struct ow_error *err;
-	struct pushed *pushed; /* per worker */
-	size_t pushed_count, pushed_cap;
-	struct buf where;  /* which runs */
-	struct buf steps;  /* which steps: "" or " AND step IN (…)" */
-	struct buf answer; /* of the last query */
-	bool sampled;
-};
-
 /* ---- fields ---- */
 
-static int64_t take_number(struct str *line)
+int64_t server_number(struct str *line)
 {
 	struct str field;
 	int64_t value;
@@ -49,14 +31,14 @@ static int64_t take_number(struct str *line)
 /* -1 where unknown. */
 static int32_t take_small(struct str *line)
 {
-	int64_t value = take_number(line);
+	int64_t value = server_number(line);
 
 	return value < 0 || value > INT32_MAX ? -1 : (int32_t)value;
 }
 
 static int64_t take_size(struct str *line)
 {
-	int64_t value = take_number(line);
+	int64_t value = server_number(line);
 
 	return value < 0 ? -1 : value;
 }
@@ -70,23 +52,19 @@ static struct str take_text(struct server *s, struct str *line)
 	return arena_str(&s->job->arena, field);
 }
 
-static ow_status query(struct server *s, const char *format, ...) OW_PRINTF(2, 3);
-static ow_status query(struct server *s, const char *format, ...)
+ow_status server_query(struct server *s, const char *query)
 {
 	struct buf text;
 	ow_status status;
-	va_list list;
-	char line[2048];
 
-	va_start(list, format);
-	vsnprintf(line, sizeof(line), format, list);
-	va_end(list);
 	buf_init(&text, s->job->mem);
-	for (const char *at = line; *at; at++) {
+	for (const char *at = query; *at; at++) {
 		if (*at == '@') /* which runs */
 			buf_add_str(&text, buf_str(&s->where));
 		else if (*at == '#') /* which steps */
 			buf_add_str(&text, buf_str(&s->steps));
+		else if (*at == '~') /* clocks of the workers */
+			buf_add_str(&text, buf_str(&s->clocks));
 		else
 			buf_add_char(&text, *at);
 	}
@@ -95,6 +73,18 @@ static ow_status query(struct server *s, const char *format, ...)
 			 : click_run(s->click, buf_str(&text), CLICK_REPEAT, &s->answer, s->err);
 	buf_release(&text);
 	return status;
+}
+
+static ow_status query(struct server *s, const char *format, ...) OW_PRINTF(2, 3);
+static ow_status query(struct server *s, const char *format, ...)
+{
+	va_list list;
+	char line[2048];
+
+	va_start(list, format);
+	vsnprintf(line, sizeof(line), format, list);
+	va_end(list);
+	return server_query(s, line);
 }
 
 /* "run LIKE 'job-%'" for each name. */
@@ -126,7 +116,7 @@ static ow_status take_rank(struct server *s, struct str *line)
 	struct pushed pushed = { .run = take_text(s, line) };
 	struct str frequency;
 
-	pushed.number = take_number(line);
+	pushed.number = server_number(line);
 	w.rank = take_small(line);
 	w.world = take_small(line);
 	w.dp = take_small(line);
@@ -134,17 +124,18 @@ static ow_status take_rank(struct server *s, struct str *line)
 	w.tp = take_small(line);
 	w.host = take_text(s, line);
 	w.path = take_text(s, line);
-	w.pid = take_number(line);
-	w.first_ns = take_number(line);
-	w.last_ns = take_number(line);
-	w.events = (uint64_t)take_number(line);
-	w.hash = (uint64_t)take_number(line) << 1;
-	w.resolution_ns = take_number(line);
-	w.has_device = take_number(line) == 1;
-	w.many = take_number(line) == 1;
+	w.pid = server_number(line);
+	w.first_ns = server_number(line);
+	w.last_ns = server_number(line);
+	w.events = (uint64_t)server_number(line);
+	w.hash = (uint64_t)server_number(line) << 1;
+	w.resolution_ns = server_number(line);
+	w.has_device = server_number(line) == 1;
+	w.many = server_number(line) == 1;
 	if (click_field(line, &frequency) && !str_eq(frequency, STR("\\N")))
 		w.frequency = strtod(frequency.ptr, NULL); /* a tab or line end follows */
-	w.file = (uint32_t)s->job->worker_count;
+	w.file = w.source =
+		(uint32_t)s->job->worker_count; /* comparing puts workers into another order */
 	if (w.many)
 		return error_set(s->err, OW_E_UNSUPPORTED,
 				 "run %.*s holds a whole job in one file; compare it with 'opwatch "
@@ -184,7 +175,7 @@ static struct worker *next_worker(struct server *s, struct str *line, size_t *at
 
 	if (!click_field(line, &run))
 		return NULL;
-	number = take_number(line);
+	number = server_number(line);
 	while (*at < s->job->worker_count &&
 	       (!str_eq(s->pushed[*at].run, run) || s->pushed[*at].number != number))
 		++*at;
@@ -220,7 +211,7 @@ static ow_status choose_steps(struct server *s, uint64_t *steps)
 		if (index * kept / *steps == (index + 1) * kept / *steps && kept < *steps)
 			continue;
 		buf_printf(&s->steps, "%s%lld", written++ ? ", " : "",
-			   (long long)take_number(&line));
+			   (long long)server_number(&line));
 	}
 	buf_puts(&s->steps, ")");
 	return s->steps.failed ? error_no_memory(s->err) : OW_OK;
@@ -229,19 +220,19 @@ static ow_status choose_steps(struct server *s, uint64_t *steps)
 static ow_status take_step(struct server *s, struct worker *w, struct str *line)
 {
 	static const char *const uses[STEP_USES] = { "steady", "warm_up", "last", "incomplete" };
-	struct worker_step step = { .number = take_number(line) };
+	struct worker_step step = { .number = server_number(line) };
 	struct str use;
 
-	step.start_ns = take_number(line);
-	step.end_ns = step.start_ns + take_number(line);
+	step.start_ns = server_number(line);
+	step.end_ns = step.start_ns + server_number(line);
 	if (!click_field(line, &use))
 		return OW_OK;
 	for (unsigned i = 0; i < STEP_USES; i++)
 		if (str_eq(use, str_from(uses[i])))
 			step.use = (enum step_use)i;
-	step.slices = (uint64_t)take_number(line);
+	step.slices = (uint64_t)server_number(line);
 	for (unsigned c = 0; c < CLASS_COUNT; c++)
-		step.class_ns[c] = take_number(line);
+		step.class_ns[c] = server_number(line);
 	return vec_push(s->job->mem, w->steps, w->step_count, w->step_cap, step)
 		       ? OW_OK
 		       : error_no_memory(s->err);
@@ -271,28 +262,28 @@ static ow_status read_steps(struct server *s)
 
 static ow_status take_collective(struct server *s, struct worker *w, struct str *line)
 {
-	struct collective c = { .step = take_number(line) };
+	struct collective c = { .step = server_number(line) };
 	int64_t pause, pause_end, key;
 	struct str kind;
 
-	c.start_ns = take_number(line);
-	c.end_ns = c.start_ns + take_number(line);
+	c.start_ns = server_number(line);
+	c.end_ns = c.start_ns + server_number(line);
 	if (!click_field(line, &kind))
 		return OW_OK;
 	for (unsigned i = 0; i < COLLECTIVE_KINDS; i++)
 		if (str_eq(kind, str_from(collective_names[i])))
 			c.kind = (uint8_t)i;
-	key = take_number(line);
+	key = server_number(line);
 	c.group = key == INT64_MIN ? 0 : (uint64_t)key << 1 | 1;
-	c.name = (uint64_t)take_number(line) << 1 | 1;
+	c.name = (uint64_t)server_number(line) << 1 | 1;
 	c.seq = take_size(line);
 	c.bytes = take_size(line);
 	c.group_size = take_small(line);
 	c.peer = take_small(line);
-	c.launched = take_number(line) == 1;
-	c.ready_ns = take_number(line);
-	pause = take_number(line);
-	pause_end = take_number(line);
+	c.launched = server_number(line) == 1;
+	c.ready_ns = server_number(line);
+	pause = server_number(line);
+	pause_end = server_number(line);
 	if (pause != INT64_MIN && pause_end != INT64_MIN &&
 	    !vec_push(s->job->mem, w->pauses, w->pause_count, w->pause_cap,
 		      (struct pause){ pause, pause_end, 0 }))
@@ -361,10 +352,10 @@ static ow_status read_ops(struct server *s)
 		if (!w)
 			continue;
 		op.text = take_text(s, &line);
-		op.ns = take_number(&line);
-		op.count = (uint64_t)take_number(&line);
-		op.float_ops = (uint64_t)MAX(take_number(&line), 0);
-		op.name = (uint64_t)take_number(&line) << 1;
+		op.ns = server_number(&line);
+		op.count = (uint64_t)server_number(&line);
+		op.float_ops = (uint64_t)MAX(server_number(&line), 0);
+		op.name = (uint64_t)server_number(&line) << 1;
 		if (!op.text.ptr || !vec_push(s->job->mem, w->ops, w->op_count, w->op_cap, op))
 			return error_no_memory(s->err);
 	}
@@ -394,10 +385,15 @@ ow_status ranks_read_server(struct ranks_job *job, struct click *click, const st
 	buf_init(&s.where, job->mem);
 	buf_init(&s.steps, job->mem);
 	buf_init(&s.answer, job->mem);
+	buf_init(&s.clocks, job->mem);
 	status = read_all(&s, steps);
-	buf_release(&s.answer);
+	buf_clear(&s.answer);
 	if (status == OW_OK)
 		status = ranks_finish(job, err);
+	if (status == OW_OK && s.sampled)
+		status = server_totals(&s);
+	buf_release(&s.answer);
+	buf_release(&s.clocks);
 	buf_release(&s.where);
 	buf_release(&s.steps);
 	vec_free(job->mem, s.pushed, s.pushed_cap);

@@ -210,6 +210,11 @@ bool ranks_means(const struct ranks_job *job, const struct worker *w, struct ran
 		out->transfer_ns /= (int64_t)out->count;
 	}
 	mem_free(job->mem, times, (job->step_count + 1) * sizeof(*times));
+	if (w->has_totals && out->count) {
+		out->step_ns = w->totals.step_ns;
+		out->wait_ns = w->totals.wait_ns;
+		out->transfer_ns = w->totals.transfer_ns;
+	}
 	return out->count > 0;
 }
 

@@ -25,6 +25,7 @@ struct pairing {
 	struct ow_error *err;
 	struct item *items;
 	size_t count, cap;
+	const struct item **members; /* of one meeting: room for all workers */
 };
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -175,7 +176,7 @@ static size_t keep_most(struct pairing *p, size_t first, size_t end, size_t *eac
 /* Items [first, end) of one key: equally many of each worker, but for a few workers that lack some. */
 static ow_status pair_key(struct pairing *p, size_t first, size_t end)
 {
-	const struct item *members[4096];
+	const struct item **members = p->members;
 	size_t each, workers;
 
 	if (worker_end(p, first, end) == end)
@@ -186,7 +187,7 @@ static ow_status pair_key(struct pairing *p, size_t first, size_t end)
 	}
 	p->job->unpaired += end - first;
 	end = keep_most(p, first, end, &each, &workers);
-	if (workers < 2 || workers > ARRAY_COUNT(members))
+	if (workers < 2)
 		return OW_OK;
 	p->job->unpaired -= end - first;
 	for (size_t k = 0; k < each; k++) {
@@ -306,11 +307,11 @@ static int by_name(const void *a, const void *b)
 
 static ow_status add_groups(struct pairing *p, size_t first, size_t end)
 {
-	const struct item *members[4096];
+	const struct item **members = p->members;
 
 	for (size_t a = first, b; a < end; a = b) {
 		for (b = a;
-		     b < end && p->items[b].key == p->items[a].key && b - a < ARRAY_COUNT(members);
+		     b < end && p->items[b].key == p->items[a].key && b - a < p->job->worker_count;
 		     b++)
 			members[b - a] = &p->items[b];
 		if (b - a >= 2)
@@ -398,11 +399,13 @@ static ow_status pair_together(struct pairing *p)
 
 ow_status ranks_pair(struct ranks_job *job, struct ow_error *err)
 {
-	struct pairing p = { .job = job, .err = err };
-	ow_status status = pair_named(&p);
+	size_t room = (job->worker_count + 1) * sizeof(const struct item *);
+	struct pairing p = { .job = job, .err = err, .members = mem_alloc(job->mem, room) };
+	ow_status status = p.members ? pair_named(&p) : error_no_memory(err);
 
 	if (status == OW_OK)
 		status = pair_together(&p);
 	vec_free(job->mem, p.items, p.cap);
+	mem_free(job->mem, p.members, p.members ? room : 0);
 	return status;
 }

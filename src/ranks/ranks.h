@@ -145,6 +145,12 @@ struct clock_piece {
 	int64_t origin_ns;
 };
 
+/* Over the steps that are steady on all ranks: the median step; means of the others, so that they sum to the collectives. */
+struct rank_means {
+	int64_t step_ns, own_ns, wait_ns, transfer_ns;
+	size_t count;
+};
+
 struct worker {
 	struct str path, host;
 	int32_t rank, world; /* -1 = unknown */
@@ -182,6 +188,8 @@ struct worker {
 	int64_t likely_ns, proven_ns;
 	uint64_t pairs_used, pairs_rejected;
 	bool waits_unknown; /* too many of its collectives have no partner on a known clock */
+	bool has_totals; /* of all steps, computed elsewhere: `totals` replaces the means of those here */
+	struct rank_means totals;
 	/* ---- straggler ---- */
 	enum straggler_kind straggler;
 	double slowdown_caused; /* NaN = unknown */
@@ -265,8 +273,9 @@ struct ranks_job {
 	char waits_why[192];
 	int64_t *step_numbers; /* steady on all workers that are compared, ascending */
 	size_t step_count, step_cap;
-	int64_t step_ns;	  /* median; TIME_UNKNOWN without steps */
-	double slowdown;	  /* NaN = unknown */
+	int64_t step_ns;       /* median; TIME_UNKNOWN without steps */
+	size_t steps_added_up; /* by a server; 0: means are of the steps that are compared here */
+	double slowdown;       /* NaN = unknown */
 	double slowdown_together; /* of all stragglers at once; NaN = unknown */
 	double replay_error;
 	enum blame blame;
@@ -325,11 +334,7 @@ ow_status ranks_stragglers(struct ranks_job *job, struct ow_error *err);
 void ranks_find_stages(struct ranks_job *job);
 ow_status ranks_pipeline(struct ranks_job *job, struct ow_error *err);
 
-/* Over the steps that are steady on all ranks: the median step; means of the others, so that they sum to the collectives. False without steps. */
-struct rank_means {
-	int64_t step_ns, own_ns, wait_ns, transfer_ns;
-	size_t count;
-};
+/* False without steps. */
 bool ranks_means(const struct ranks_job *job, const struct worker *w, struct rank_means *out);
 /* waits.c: how long the worker waits in a collective for the last one; the meeting's last_ns is known. */
 int64_t ranks_wait(const struct worker *w, const struct collective *c, const struct meeting *m);

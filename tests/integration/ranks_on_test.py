@@ -14,6 +14,7 @@ from support import clickhouse, jobsim  # noqa: E402
 BIN = os.environ["OPWATCH_BIN"]
 RANKS = int(os.environ.get("OPWATCH_RANKS", "64"))
 EACH = 16  # ranks of one push
+STEPS = 14
 ENV = {**os.environ, "OPWATCH_CLICKHOUSE_PASSWORD": clickhouse.PASSWORD}
 TABLES = "job_rank,job_step,job_collective,job_op,job_clock"
 MS = jobsim.MS
@@ -41,7 +42,7 @@ class Ranks(unittest.TestCase):
         cls.folder = tempfile.mkdtemp(prefix="opwatch-ranks-on-")
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         clock = {r: ((r * 7919 % 97 - 48) * MS, (r * 31 % 61) - 30.0) for r in range(1, RANKS)}
-        job = jobsim.simulate(jobsim.Shape(seed=11, ranks=RANKS, steps=9, layers=4, buckets=2, overlap=False, world_bytes=16 << 20, warmup_cost=3 * MS,
+        job = jobsim.simulate(jobsim.Shape(seed=11, ranks=RANKS, steps=STEPS, layers=3, buckets=2, overlap=False, world_bytes=16 << 20, warmup_cost=3 * MS,
                                            loader_batch=MS, clock=clock, slow_rank=(RANKS // 3, 1.4)))
         cls.files = []
         for rank in job:
@@ -65,7 +66,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual((wanted["blame"], wanted["blamed"], wanted["clock"]), ("rank", [RANKS // 3], "fitted"))
         for server in (self.one, self.two):
             found = self.answer("--on", server.url("ranks"), "job7-*")
-            self.assertEqual(found.pop("steps_on_server"), 9)
+            self.assertEqual((found.pop("steps_on_server"), found.pop("steps_added_on_server")), (STEPS, 0))
             self.assertEqual(found, wanted)
 
     def test_some_of_the_runs(self):
@@ -76,13 +77,22 @@ class Ranks(unittest.TestCase):
         self.assertIn("no ranks of such runs", done.stderr)
 
     def test_some_of_the_steps(self):
-        """A job that is too large is compared on some of its steps."""
-        found = self.answer("--on", self.one.url("ranks"), OPWATCH_RANKS_COLLECTIVES=str(RANKS * 9 * 2 - 1))
-        self.assertEqual((found["steps_on_server"], found["blame"], found["blamed"]), (9, "rank", [RANKS // 3]))
+        """A job that is too large is compared on some of its steps; the server adds up waits and transfers of all of them, on the clocks that were fitted here."""
+        wanted = self.answer(*self.files)
+        for server in (self.one, self.two):
+            found = self.answer("--on", server.url("ranks"), "job7-*", OPWATCH_RANKS_COLLECTIVES=str(RANKS * STEPS * 2 // 2))
+            self.assertEqual((found["steps_on_server"], found["blame"], found["blamed"]), (STEPS, "rank", [RANKS // 3]))
+            self.assertLess(len(found["map"]["steps"]), len(wanted["map"]["steps"]))  # that were read here
+            self.assertEqual(found["steps_added_on_server"], len(wanted["map"]["steps"]))
+            self.assertEqual(found["step_ns"], wanted["step_ns"])
+            for mine, other in zip(found["rows"], wanted["rows"], strict=True):
+                self.assertEqual(mine["step_ns"], other["step_ns"])
+                self.assertAlmostEqual(mine["wait_ns"] + mine["transfer_ns"], other["wait_ns"] + other["transfer_ns"], delta=1)
+                self.assertAlmostEqual(mine["wait_ns"], other["wait_ns"], delta=0.02 * other["wait_ns"] + 20_000)
 
     def test_ask(self):
         rows = json.loads(run("ask", "rank_waits", "--on", self.one.url("ranks"), "--only_run", "job7-0000", "--json").stdout)["rows"]
-        self.assertEqual([(r["kind"], r["calls"]) for r in rows], [("all-reduce", 18 * EACH)])
+        self.assertEqual([(r["kind"], r["calls"]) for r in rows], [("all-reduce", 2 * STEPS * EACH)])
 
 
 if __name__ == "__main__":
