@@ -117,7 +117,7 @@ ow_status ranks_join(struct ranks_job *job, struct ranks_job *part, struct ow_er
 		good = copy_texts(job, &w) &&
 		       vec_push(job->mem, job->workers, job->worker_count, job->worker_cap, w);
 	}
-	/* What was taken is not released with the part. */
+	/* The part does not release workers that moved to the job. */
 	memmove(part->workers, part->workers + kept,
 		(part->worker_count - kept) * sizeof(*part->workers));
 	part->worker_count -= kept;
