@@ -58,7 +58,8 @@ static ow_status read_run(ow_profile *p, const struct diff_read_options *options
 	status = api_read_end(p, &reading, status, err);
 	if (status == OW_OK && !run->steps)
 		status = error_set(err, OW_E_EMPTY,
-				   "%.*s: the run has no times that could be compared",
+				   "%.*s: nothing in it can be compared; a run needs events with a "
+				   "duration, samples or memory",
 				   (int)MIN(path_of(p).len, 200u), path_of(p).ptr);
 	return status;
 }

@@ -40,7 +40,7 @@ struct diff_row {
 	int32_t line_number; /* in that file; 0: unknown */
 	struct argument_list arguments[2]; /* of the operator on a side */
 	struct str shapes[2], types[2];	   /* those that changed, or else the first ones */
-	bool arguments_changed; /* every step of a side has some that the other side does not have */
+	bool arguments_changed; /* every step of each side has some more often than the other side */
 	struct str new_op;	/* of the other one, when it is called differently there */
 	struct row_part *parts; /* the kernels and calls in it, the last one first */
 	struct str part[2];	/* the one that changed most, on each side */

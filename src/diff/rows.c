@@ -11,7 +11,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define PARTS_MOST 256u /* of a row: more are not looked at */
+#define PARTS_MOST 256u	  /* of a row: more are not looked at */
+#define ONCE_A_STEP 0.999 /* a mean, so it is rounded */
 #define KERNELS_WORTH                                                                              \
 	0.1 /* of the device's time: so much more is the same by kernel than by operator */
 
@@ -384,24 +385,35 @@ bool diff_row_add(struct diff_rows *d, struct diff_row *to, const struct diff_ro
 
 /* ---- what changed in a row ---- */
 
-static bool is_in(const struct argument_list *list, const struct diff_arguments *a)
+/* How often an operator ran with these arguments in a step. */
+static double times_per_step(const struct argument_list *list, const struct diff_arguments *a,
+			     uint64_t steps)
 {
-	for (size_t i = 0; i < list->count; i++)
+	for (size_t i = 0; steps && i < list->count; i++)
 		if (arguments_equal(&list->items[i], a))
-			return true;
-	return false;
+			return (double)list->items[i].count / (double)steps;
+	return 0;
 }
 
-/* The arguments that a side has most often and the other one never, if its every step has them; NULL when there are none. */
-static const struct diff_arguments *own_arguments(const struct argument_list *list,
-						  const struct argument_list *other, uint64_t steps)
+/* The arguments that a side has in every step at least once more than the other one; NULL when there are none. Shapes that are other ones in
+ * every step do not count: each of them is rare. */
+static const struct diff_arguments *own_arguments(const struct diff_row *row, unsigned side,
+						  const uint64_t *steps)
 {
+	const struct argument_list *list = &row->arguments[side], *other = &row->arguments[!side];
 	const struct diff_arguments *best = NULL;
+	double most = 0;
 
-	for (size_t i = 0; !list->more && !other->more && i < list->count; i++)
-		if (list->items[i].count >= steps && !is_in(other, &list->items[i]) &&
-		    (!best || list->items[i].count > best->count))
-			best = &list->items[i];
+	for (size_t i = 0; !list->more && !other->more && i < list->count; i++) {
+		const struct diff_arguments *a = &list->items[i];
+		double more = times_per_step(list, a, steps[side]) -
+			      times_per_step(other, a, steps[!side]);
+
+		if (more >= ONCE_A_STEP && more > most) {
+			best = a;
+			most = more;
+		}
+	}
 	return best;
 }
 
@@ -410,8 +422,7 @@ static void explain_arguments(struct diff_row *row, const uint64_t *steps)
 	const struct diff_arguments *own[2];
 
 	for (unsigned side = 0; side < 2; side++)
-		own[side] =
-			own_arguments(&row->arguments[side], &row->arguments[!side], steps[side]);
+		own[side] = own_arguments(row, side, steps);
 	row->arguments_changed = own[0] && own[1];
 	for (unsigned side = 0; side < 2; side++) {
 		const struct argument_list *list = &row->arguments[side];

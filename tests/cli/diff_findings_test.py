@@ -64,6 +64,24 @@ class Findings(unittest.TestCase):
         self.assertEqual((answer["findings"], answer["findings_text"]), ([], None))
         self.assertNotIn("Findings:", text)
 
+    def test_large(self):
+        """Above a million events the advice would take longer than all else: it is compared only when asked for."""
+        def trace(folder, name, count, dur):
+            path = os.path.join(folder, name)
+            with open(path, "w", encoding="utf-8") as f:
+                f.write('{"schemaVersion": 1, "traceEvents": [')
+                f.writelines(f'{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{i}","pid":1,"tid":1,"ts":{i * count},"dur":{count - 9}}},\n' for i in range(6))
+                f.write(",\n".join([f'{{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":{i},"dur":{dur}}}' for i in range(0, count * 6, 6)]) + "]}")
+            return path
+
+        with tempfile.TemporaryDirectory() as folder:
+            small, large = trace(folder, "small.json", 1000, 5), trace(folder, "large.json", 999_500, 3)
+            answer = json.loads(diff(small, large, "--json"))
+            self.assertEqual((answer["findings"], answer["findings_text"]), (None, None))
+            self.assertIsInstance(json.loads(diff(small, large, "--findings", "--json"))["findings"], list)
+            fewer = trace(folder, "fewer.json", 2000, 3)
+            self.assertIsInstance(json.loads(diff(small, fewer, "--json"))["findings"], list)
+
     def test_not_checked(self):
         """A rule that lacks its data in the new runs does not say that the finding is gone."""
         shape = jobsim.Shape(steps=8, memory=20 << 30, memory_growth=700 << 20)

@@ -109,6 +109,12 @@ class Reasons(unittest.TestCase):
         top = answer["rows"][0]
         self.assertEqual((top["base_types"], top["new_types"]), ('["c10::Half"]', '["float"]'))
 
+    def test_one_of_equal_calls(self):
+        """Two calls with the same shapes, one of which has another precision."""
+        equal = call("aten::add", ("add_h", 100))
+        answer = self.compare([equal, call("aten::mul", ("mul", 10)), equal], [equal, call("aten::mul", ("mul", 10)), call("aten::add", ("add_s", 200), types=FLOAT)])
+        self.assertIn("aten::add (compute), which now runs in fp32 instead of fp16", answer["sentence"])
+
     def test_shapes_of_every_step(self):
         """Shapes that are other ones in every step of a run are not what changed."""
         def run(base, dur):
