@@ -59,8 +59,6 @@ static const CUpti_ActivityKind kinds[] = {
 static int64_t offset_ns; /* from CUPTI's times to the clock */
 static _Atomic uint32_t armed;
 
-/* ---- names; only CUPTI's thread comes here ---- */
-
 static struct known_name {
 	uint64_t hash;
 	uint32_t generation, number;
@@ -141,8 +139,6 @@ static void learn_call(uint32_t number, bool driver)
 		 end ? (int)(end - name) : 47, name);
 }
 
-/* ---- streams ---- */
-
 static struct {
 	uint32_t device, context, stream;
 	uint32_t recorded; /* generation */
@@ -175,8 +171,6 @@ static uint32_t queue_of(struct thread *t, uint32_t device, uint32_t context, ui
 				       .id = text_of(title) });
 	return FIRST_QUEUE + i;
 }
-
-/* ---- activities ---- */
 
 /* Joins a call and its work; NCCL's are odd. */
 static uint64_t correlation_id(uint32_t correlation)
@@ -282,8 +276,6 @@ static void put_activity(struct thread *t, const CUpti_Activity *a)
 	}
 }
 
-/* ---- what CUPTI calls ---- */
-
 static void CUPTIAPI on_request(uint8_t **buffer, size_t *size, size_t *most)
 {
 	*buffer = aligned_alloc(64, BUFFER_BYTES);
@@ -318,8 +310,6 @@ static uint64_t CUPTIAPI on_time(void)
 {
 	return now_ns();
 }
-
-/* ---- arming ---- */
 
 static void refuse_cuda(const char *why)
 {

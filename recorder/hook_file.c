@@ -22,8 +22,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* ---- what a descriptor is ---- */
-
 /*
  * Known without asking the system in a hook: from the call that gave the descriptor, and for those that were there before
  * from a look at the start. What comes by other ways (passed over a socket, made by libraries within the C library) is
@@ -193,8 +191,6 @@ static enum descriptor_kind kind_of(int fd)
 	}
 }
 
-/* ---- what is recorded ---- */
-
 static void push_file_record(struct thread *t, const char *name, enum ring_category category,
 			     uint64_t start, uint64_t end, int fd, uint64_t bytes)
 {
@@ -206,8 +202,6 @@ static void push_file_record(struct thread *t, const char *name, enum ring_categ
 				       .stream = (uint32_t)fd,
 				       .name = text_number_cached(t, name) });
 }
-
-/* ---- calls that come too fast ---- */
 
 /*
  * A record costs some 100 ns, as much as half a small read. Calls that come faster than one in RATE_NS are therefore counted,
@@ -449,8 +443,6 @@ static void record_stdio(const char *name, bool reads, FILE *file, uint64_t star
 	}
 	errno = error;
 }
-
-/* ---- the wrappers ---- */
 
 enum patch_index {
 #define WRAP(name) P_##name,

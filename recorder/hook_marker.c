@@ -126,8 +126,6 @@ static bool is_hooked_already(void)
 	return false;
 }
 
-/* ---- the first instructions of a function ---- */
-
 #define JUMP_BYTES 5u /* e9 and a distance */
 #define MOVED_MAX 32u /* of instructions that are moved */
 #define CODE_MAX 65536u
@@ -355,8 +353,6 @@ static bool replace_begin(uint8_t *code, size_t size)
 	return true;
 }
 
-/* ---- the symbols of the program ---- */
-
 struct program {
 	uintptr_t base;
 	const ElfW(Phdr) * segments;
@@ -458,8 +454,6 @@ void marker_patch_program(void)
 	}
 	munmap(file, (size_t)st.st_size);
 }
-
-/* ---- libraries ---- */
 
 /* Searches for the library of a given number and keeps its path. */
 struct numbered {

@@ -60,8 +60,6 @@ static struct channel *channels;
 static _Atomic uint32_t next_operation, next_channel;
 static _Atomic uint64_t last_id;
 
-/* ---- what is recorded ---- */
-
 static uint32_t queue_of(const struct communicator *c)
 {
 	return FIRST_QUEUE + (uint32_t)(c - communicators);
@@ -121,8 +119,6 @@ static bool is_complete(struct operation *o)
 	       atomic_load(&o->done) >= o->expected;
 }
 
-/* ---- operations ---- */
-
 static uint64_t data_size(const char *type)
 {
 	static const struct {
@@ -174,8 +170,6 @@ static void operation_stop(struct operation *o)
 	if (is_complete(o))
 		settle_operation(o);
 }
-
-/* ---- channels ---- */
 
 static bool is_operation(const void *p)
 {
@@ -252,8 +246,6 @@ static void channel_stop(struct channel *c)
 	if (is_complete(o))
 		settle_operation(o);
 }
-
-/* ---- what NCCL calls ---- */
 
 /* Whose kernels carry it out: the device that the thread uses at present, called as in hook_cuda.c. */
 static void name_device(char *name, size_t size)
@@ -354,8 +346,6 @@ static int keep_time(void *handle, int state, const union nccl_state *with)
 		((struct channel *)handle)->timer_end_ns = with->kernel.timer_ns;
 	return 0;
 }
-
-/* ---- versions ---- */
 
 static const char *const functions_v1[] = { "Broadcast", "Reduce",   "AllGather", "ReduceScatter",
 					    "AllReduce", "SendRecv", "Send",	  "Recv" };

@@ -38,8 +38,6 @@ struct command {
 	char name[64];
 };
 
-/* ---- queues ---- */
-
 static uint32_t queue_number(cl_command_queue queue)
 {
 	for (uint32_t i = 1; i < QUEUES; i++) {
@@ -82,8 +80,6 @@ static void tell_queue(struct thread *t, uint32_t number, cl_command_queue queue
 				       .id = text_of(device) });
 }
 
-/* ---- calls ---- */
-
 static void record_call(const char *name, enum ring_category category, uint64_t start, uint64_t id,
 			uint64_t bytes, cl_command_queue queue)
 {
@@ -109,8 +105,6 @@ static void record_call(const char *name, enum ring_category category, uint64_t 
 	}
 	leave();
 }
-
-/* ---- what the device did ---- */
 
 /* The best that is known: a command cannot be queued before its call began. */
 static int64_t offset_of(uint32_t queue, uint64_t call_ns, uint64_t queued_ns)
@@ -283,8 +277,6 @@ static cl_int CL_API_CALL my_clEnqueueNDRangeKernel(cl_command_queue queue, cl_k
 	return status;
 }
 
-/* ---- waits and builds ---- */
-
 static cl_int CL_API_CALL my_clFinish(cl_command_queue queue)
 {
 	uint64_t start = now_ns();
@@ -314,8 +306,6 @@ static cl_int CL_API_CALL my_clBuildProgram(cl_program program, cl_uint count,
 	record_call("clBuildProgram", RING_OPENCL_BUILD, start, 0, 0, NULL);
 	return status;
 }
-
-/* ---- queues with profiling enabled ---- */
 
 /* A handle that belonged to another queue before. */
 static cl_command_queue forget_old_queue(cl_command_queue queue)
@@ -367,8 +357,6 @@ my_clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
 	return forget_old_queue(
 		next->clCreateCommandQueueWithProperties(context, device, list, status));
 }
-
-/* ---- what the loader asks ---- */
 
 EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void *value,
 						      size_t *used)

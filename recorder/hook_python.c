@@ -117,8 +117,6 @@ static bool has_text(object *o, const char *attribute, const char *text)
 	return same;
 }
 
-/* ---- calls of a function ---- */
-
 /* Of sys.monitoring, for PY_START: (code, offset). Code of other functions is not asked about again. */
 static object *on_function(object *self, object *args)
 {
@@ -196,8 +194,6 @@ static void install_marker(void)
 	py.clear_error();
 	atomic_store(&marker_done, 1);
 }
-
-/* ---- optimizers ---- */
 
 /* Before step() of any optimizer: (optimizer, args, kwargs). */
 static object *on_optimizer(object *self, object *args)
@@ -286,8 +282,6 @@ static void install_optimizers(void)
 		py.drop(sys);
 	py.clear_error();
 }
-
-/* ---- all ---- */
 
 /* In the main thread of the interpreter, which has its lock. */
 static int install(void *arg)

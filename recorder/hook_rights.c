@@ -30,8 +30,6 @@ enum effect { NO_EFFECT, ON_THREAD, ON_ALL };
 	"it entered a sandbox (seccomp) that could kill it for the recorder's system calls: "      \
 	"recording stopped at that point"
 
-/* ---- before and after ---- */
-
 /* A child that shares the memory with its parent until it executes something must leave everything alone. One of vfork is
  * known (hook_start.c). */
 static bool is_borrowed(void)
@@ -84,8 +82,6 @@ static void finish_rights_change(bool rested)
 	leave();
 	errno = error;
 }
-
-/* ---- which calls ---- */
 
 static enum effect effect_of_prctl(long option, long argument)
 {
@@ -143,8 +139,6 @@ static enum effect effect_of_call(long number, long a, long b)
 		return NO_EFFECT;
 	}
 }
-
-/* ---- the wrappers ---- */
 
 static int my_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
 {
@@ -223,8 +217,6 @@ void *rights_wrapper(void *real)
 			return rights_patches[i].wrapper;
 	return real;
 }
-
-/* ---- at the start ---- */
 
 /* Makes only system calls that the loader has made before, because a filter may forbid others. */
 bool sandbox_is_new(void)

@@ -41,8 +41,6 @@ static uint64_t handles[3];
 static char title[32];
 static _Atomic uint32_t armed; /* 0: not yet, 1: yes, 2: never */
 
-/* ---- what the framework calls ---- */
-
 /* The context that a start callback returns is an object with a virtual destructor: two entries, of which the
  * second one also frees. Contexts are the thread's own and only given back. */
 static void destroy_context(struct open_slice *s)
@@ -153,8 +151,6 @@ static void on_range_end(const void *function, const struct open_slice *slice)
 	on_end(function, slice, RING_RANGE);
 }
 
-/* ---- which version ---- */
-
 /* 113 for "1.13…"; 0 when the text is not a version. */
 static unsigned parse_version(const char *text)
 {
@@ -198,8 +194,6 @@ static unsigned version_of(const char *library)
 	return suffix ? parse_version(suffix + strlen("libtorch_cpu.so."))
 		      : version_beside(library);
 }
-
-/* ---- arming ---- */
 
 static int find_library(struct dl_phdr_info *info, size_t size, void *arg)
 {

@@ -55,8 +55,6 @@ static struct {
 	uint32_t raw;	   /* raw_calls() */
 } self = { .socket = -1, .region = -1, .status = -1 };
 
-/* ---- descriptors ---- */
-
 static rlim_t descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -125,8 +123,6 @@ void *memory_new(const char *name, size_t size, void *at, int *fd, uint64_t *ino
 	return memory;
 }
 
-/* ---- messages ---- */
-
 static bool send_message(int socket, enum ring_message_kind kind, uint32_t number, int fd)
 {
 	struct ring_message message = {
@@ -174,8 +170,6 @@ bool process_send(enum ring_message_kind kind, uint32_t number, int fd)
 	return descriptor_is(self.socket, self.socket_inode) &&
 	       send_message(self.socket, kind, number, fd);
 }
-
-/* ---- filters of system calls ---- */
 
 static unsigned long read_filters(int fd)
 {
@@ -299,8 +293,6 @@ void process_refuse(const char *socket_path, enum ring_refusal why)
 	close(fd);
 }
 
-/* ---- who the process is ---- */
-
 static uint32_t command_text(void)
 {
 	static char text[RING_TEXT_MAX]; /* a child's first record may be on a small stack */
@@ -380,8 +372,6 @@ static bool region_new(void)
 	memcpy(p->magic, RING_PROCESS_MAGIC, sizeof(p->magic));
 	return true;
 }
-
-/* ---- forks ---- */
 
 /* What the recorder needs must not be what the program lacks. */
 #define LIMIT_SHARE 64u

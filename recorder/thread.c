@@ -20,8 +20,8 @@
 #define BUDGET_SHARE 64u /* the rings of a process take this part of its group's memory limit */
 #define RECORDS_LEAST 256u
 
-#define JUMP_SLACK                                                                                 \
-	512u /* frames of hooks differ by less, and a signal's handler is further below */
+/* frames of hooks differ by less, and a signal's handler is further below */
+#define JUMP_SLACK 512u
 
 __thread struct thread *recorder_thread;
 __thread uintptr_t recorder_busy;
@@ -36,8 +36,6 @@ static _Atomic uint32_t memory_failed;
 static _Atomic uint64_t budget_bytes,
 	used_bytes;	      /* bytes of rings: at most (0: not known yet), and so far */
 static _Atomic uint64_t lost; /* records of rings that were given up; the next ring reports them */
-
-/* ---- the memory budget of rings ---- */
 
 /*
  * Rings count towards the memory limit of the job's control group, and the kernel kills a job that reaches its limit.
@@ -114,8 +112,6 @@ static uint32_t ring_budget_records(uint64_t room, uint64_t used, uint32_t wante
 		wanted /= 2;
 	return wanted;
 }
-
-/* ---- rings ---- */
 
 /* A thread ends: its ring is free for another once the collector has read it. */
 static void thread_end(void *arg)

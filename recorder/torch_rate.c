@@ -53,8 +53,6 @@ static bool (*has_thread_callbacks)(void);
 static _Atomic uint32_t asks;	 /* calls come through the wrapper */
 static _Atomic uint32_t foreign; /* callbacks of others */
 
-/* ---- callbacks of others ---- */
-
 static uint64_t my_add_thread_callback(struct added callback)
 {
 	atomic_fetch_add(&foreign, 1);
@@ -75,8 +73,6 @@ static void my_remove_callback(uint64_t handle)
 	while (before && !atomic_compare_exchange_weak(&foreign, &before, before - 1))
 		;
 }
-
-/* ---- before an operator ---- */
 
 static struct ring_sampled *counts_of(struct thread *t, uint32_t site)
 {
@@ -159,8 +155,6 @@ static void *my_step_callbacks(void *result, uint8_t scope)
 	return REAL(step_callbacks)(result, scope);
 }
 
-/* ---- how many ---- */
-
 static bool may_sample(void)
 {
 	return atomic_load(&asks) && !atomic_load(&foreign) && has_thread_callbacks &&
@@ -190,8 +184,6 @@ static void adjust_op_rate(struct thread *t, uint64_t end, uint32_t calls)
 	}
 	o->drawn = o->left = o->every > 1 ? 1 + roll_dice(t) % (2 * o->every - 1) : 0;
 }
-
-/* ---- what is timed ---- */
 
 void op_begins(struct thread *t, struct open_slice *slice)
 {
@@ -257,8 +249,6 @@ bool op_ends(struct thread *t, const struct open_slice *slice, uint64_t now, con
 	adjust_op_rate(t, now, o->drawn >= o->left ? o->drawn - o->left + 1 : 1);
 	return true;
 }
-
-/* ---- arming ---- */
 
 void op_rate_arm(void *library)
 {

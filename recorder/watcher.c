@@ -33,8 +33,8 @@
 #define EARLY_ROUNDS 100u /* since the last library came: others follow */
 #define RECONNECT_NS 1000000000u
 #define STACK_BYTES ((size_t)512 << 10)
-#define STOP_ROUNDS                                                                                \
-	4000u /* a fifth of a second at least: it may wait for a lock of the loader that the caller has */
+/* a fifth of a second at least: it may wait for a lock of the loader that the caller has */
+#define STOP_ROUNDS 4000u
 #define NO_WATCHER                                                                                 \
 	"the recorder could not start its own thread: calls from libraries that are loaded "       \
 	"later are not recorded"
@@ -143,8 +143,6 @@ void watcher_wake(void)
 	atomic_fetch_add(&watcher.bell, 1);
 	syscall(SYS_futex, &watcher.bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
-
-/* ---- when the watcher has to go ---- */
 
 /* The first thread and the calling thread according to /proc: state and user ids. */
 struct standing {

@@ -28,8 +28,6 @@ static void **column_of(struct model *m, int table, const struct column_info *co
 	return (void **)(void *)((char *)m + model_tables[table].offset + column->offset);
 }
 
-/* ---- ids ---- */
-
 static uint32_t new_id(const struct append *a, int table, uint32_t old)
 {
 	if (!old)
@@ -80,8 +78,6 @@ static int64_t new_text_number(const struct append *a, int64_t number)
 		return number;
 	return MODEL_TEXT_NUMBER + (int64_t)a->strings[text];
 }
-
-/* ---- rows as they are ---- */
 
 static void copy_values(const struct append *a, const struct column_info *column, const void *from,
 			void *to, uint32_t count)
@@ -149,8 +145,6 @@ static ow_status copy_row(struct append *a, int table, uint32_t old, uint32_t ne
 	}
 	return OW_OK;
 }
-
-/* ---- rows that may be there already ---- */
 
 static ow_status add_strings(struct append *a)
 {
@@ -281,8 +275,6 @@ static ow_status add_code(struct append *a)
 	return a->b->status;
 }
 
-/* ---- ops ---- */
-
 /* Sets the fields that the existing op does not have yet. */
 static void merge_op(struct append *a, uint32_t old, uint32_t new)
 {
@@ -367,8 +359,6 @@ static ow_status add_ops(struct append *a)
 	return a->b->status;
 }
 
-/* ---- what ops did ---- */
-
 static uint64_t hash_step(op_id op, step_id step)
 {
 	return map_hash_u64((uint64_t)op.v << 32 | step.v, 7);
@@ -433,8 +423,6 @@ static ow_status add_sums(struct append *a)
 		return a->b->status;
 	return added ? OW_OK : builder_fail(a->b, error_no_memory(a->err));
 }
-
-/* ---- all of it ---- */
 
 /* Columns whose references are not of an id type. */
 static void fix_columns(struct append *a)

@@ -96,8 +96,6 @@ static ow_status check_ids(struct check *c, enum table_id table, const struct co
 			   values_at(c->m, model_tables[table].offset + column->offset), rows);
 }
 
-/* ---- references that are not ids ---- */
-
 /* Column `first` and the number of rows, in another table. */
 struct range {
 	enum table_id table;

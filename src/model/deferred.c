@@ -8,8 +8,6 @@
 #include "model/backing.h"
 #include "model/builder.h"
 
-/* ---- work of importers ---- */
-
 static ow_status defer(struct builder *b, struct deferred **list, const struct deferred *work)
 {
 	struct deferred *d = ARENA_NEW(&b->m->arena, struct deferred);
@@ -48,8 +46,6 @@ static void release_work(struct deferred **list)
 	*list = NULL;
 }
 
-/* ---- rows ---- */
-
 static uint32_t *count_of(struct model *m, int table)
 {
 	return (uint32_t *)(void *)((char *)m + model_tables[table].offset);
@@ -75,8 +71,6 @@ static ow_status make_rows(struct model *m, struct ow_error *err)
 	atomic_store(&m->deferred.tables, 0);
 	return OW_OK;
 }
-
-/* ---- stacks and traces ---- */
 
 static ow_status make_stacks(struct model *m, struct ow_error *err)
 {
@@ -127,8 +121,6 @@ static ow_status make_traces(struct model *m, struct ow_error *err)
 		code_traces_release(&m->traces, m->mem);
 	return status;
 }
-
-/* ---- all parts ---- */
 
 static const struct {
 	ow_status (*make)(struct model *m, struct ow_error *err);

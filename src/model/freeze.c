@@ -354,8 +354,6 @@ static void find_step_spans(struct builder *b)
 	}
 }
 
-/* ---- samples ---- */
-
 static bool samples_in_order(const struct sample_table *s)
 {
 	for (uint32_t i = 2; i < s->count; i++)

@@ -395,8 +395,6 @@ op_id builder_new_op(struct builder *b, const struct op_row *row)
 	return id;
 }
 
-/* ---- lookups of a model that came from our own file ---- */
-
 static bool add_strings(struct model *m)
 {
 	struct map *map = &m->strings.map;

@@ -261,8 +261,6 @@ void metric_eval(const struct metric_plan *plan, op_id op, int64_t out[METRIC_CO
 						: flops;
 }
 
-/* ---- can it be negative? ---- */
-
 /* The largest value of a column as a real number, or infinity when one is negative. */
 static double largest(const int64_t *column, uint32_t count)
 {

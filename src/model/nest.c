@@ -96,8 +96,6 @@ static void sums_release(struct sums *s)
 	s->slot_count = s->used = 0;
 }
 
-/* ---- slots ---- */
-
 static size_t hashed_slot(const struct sums *s, uint32_t op, uint32_t step)
 {
 	uint64_t hash = ((uint64_t)step << 32 | op) * 0x9e3779b97f4a7c15ull;
@@ -173,8 +171,6 @@ static bool sums_add_all(struct sums *to, const struct sums *from)
 	}
 	return true;
 }
-
-/* ---- rows ---- */
 
 static void add_to_rows(struct sums *sums, struct builder *b)
 {
@@ -260,8 +256,6 @@ static bool has_slices(const struct model *m, track_id track)
 {
 	return m->track.flags[track.v] & TRACK_SLICES;
 }
-
-/* ---- one track ---- */
 
 struct open_slice {
 	int64_t start, end, children;
@@ -645,8 +639,6 @@ static void nest_thread(void *arg, unsigned thread)
 		mem_free(w.m->mem, w.lanes[i].open, w.lanes[i].cap * sizeof(*w.lanes[i].open));
 }
 
-/* ---- all tracks ---- */
-
 /* Finds the stretches of events of the `wanted` tracks. Sets *sorted to false when a track has several. */
 static size_t find_stretches(const struct model *m, bool (*wanted)(const struct model *, track_id),
 			     struct stretch *to, bool *sorted)
@@ -786,8 +778,6 @@ ow_status nest_events(struct builder *b)
 	mem_free(m->mem, n.stretches, stretches);
 	return status;
 }
-
-/* ---- on demand ---- */
 
 static ow_status store_nesting(struct builder *b)
 {

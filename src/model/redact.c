@@ -72,8 +72,6 @@ static void each_id(struct redaction *r, uint64_t *column, uint32_t count)
 				    translate(r, (str_id){ (uint32_t)column[i] }, pseudonym_word).v;
 }
 
-/* ---- what stays ---- */
-
 /* CamelCase, maybe after underscores, like registered op types. The user's functions, which are called like ops,
  * mostly are not. */
 static bool looks_like_type(struct str s)
@@ -133,8 +131,6 @@ static bool is_kept(const struct redaction *r, str_id id)
 {
 	return id.v < r->old_count && r->keep[id.v];
 }
-
-/* ---- tables ---- */
 
 static int by_text(const void *a, const void *b, void *arg)
 {
@@ -302,8 +298,6 @@ static void redact_sources(struct redaction *r)
 	}
 }
 
-/* ---- facts ---- */
-
 static bool is_identifier(struct str s)
 {
 	for (size_t i = 0; i < s.len; i++)
@@ -347,8 +341,6 @@ static void redact_facts(struct redaction *r)
 		m->fact.key[i] = fact_key(r, m->fact.key[i]);
 	}
 }
-
-/* ---- notes ---- */
 
 static bool is_mark(char c)
 {
@@ -453,8 +445,6 @@ static void redact_notes(struct redaction *r)
 		m->note.text[i] = builder_str(&r->b, buf_str(&r->text));
 	}
 }
-
-/* ---- what must follow ---- */
 
 static void forget_records(struct model *m)
 {

@@ -14,8 +14,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* ---- blocks ---- */
-
 /* Exported arrays share this; the last one released calls the owner. */
 struct export
 {
@@ -85,8 +83,6 @@ static bool export_is_large(const struct table_column *column, uint32_t rows)
 {
 	return total_bytes(column->texts, rows) > INT32_MAX;
 }
-
-/* ---- schemas ---- */
 
 /* A schema owns a block: the structs of its children, or its texts. */
 static void release_schema(struct ArrowSchema *schema)
@@ -188,8 +184,6 @@ static bool arrow_schema_make(struct export *e, struct ArrowSchema *schema)
 	}
 	return true;
 }
-
-/* ---- arrays ---- */
 
 /* What an array owns. */
 struct array_block {
@@ -323,8 +317,6 @@ static bool make_texts(struct array_block *block, const struct str *texts, uint3
 	return true;
 }
 
-/* ---- columns and rows ---- */
-
 static bool fill_column(struct array_block *block, struct ArrowArray *array,
 			const struct table_column *column)
 {
@@ -383,8 +375,6 @@ static bool arrow_array_make(struct export *e, struct ArrowArray *array)
 	return true;
 }
 
-/* ---- what callers use ---- */
-
 static ow_status export_new(const struct table *t, const struct ow_arrow_options *options,
 			    struct export **out, struct ow_error *err)
 {
@@ -421,8 +411,6 @@ ow_status arrow_c_export(const struct table *t, const struct ow_arrow_options *o
 	export_drop(e);
 	return OW_OK;
 }
-
-/* ---- streams ---- */
 
 struct stream_block {
 	struct export *e;

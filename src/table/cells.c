@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-/* ---- numbers and texts ---- */
-
 void put_uint(struct buf *to, uint64_t value)
 {
 	static const char pairs[] = "00010203040506070809101112131415161718192021222324"
@@ -78,8 +76,6 @@ static void put_whole(struct buf *to, const struct rows_column *column, uint32_t
 		put_int(to, ((const int64_t *)column->values)[i]);
 }
 
-/* ---- CSV ---- */
-
 static bool needs_quotes(struct str s)
 {
 	if (!s.len)
@@ -132,8 +128,6 @@ void cell_csv(struct buf *to, const struct rows *rows, const struct rows_column 
 		put_whole(to, column, i);
 	}
 }
-
-/* ---- JSON ---- */
 
 #define EXACT ((uint64_t)1 << 53)
 

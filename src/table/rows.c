@@ -12,8 +12,6 @@
 
 #define KEYS_BLOCK 2048
 
-/* ---- sorting ---- */
-
 static void swap(struct order_item **a, struct order_item **b)
 {
 	struct order_item *was = *a;
@@ -43,8 +41,6 @@ static void sort_keys(struct order_item **items, struct order_item **spare, size
 	}
 	swap(items, spare);
 }
-
-/* ---- keys ---- */
 
 bool order_can_sort(const struct table_column *c)
 {
@@ -164,8 +160,6 @@ static ow_status read_keys(const struct keys *k, uint32_t part, uint32_t column,
 	}
 	return OW_OK;
 }
-
-/* ---- making ---- */
 
 struct making {
 	struct order_item *items; /* the next one */
@@ -297,8 +291,6 @@ void order_release(struct order *order)
 
 #define NEAR 16 /* rows between two that are read together all the same */
 
-/* ---- opening ---- */
-
 static ow_status add_column(struct rows *rows, uint32_t index, struct ow_error *err)
 {
 	struct rows_column *column = &rows->columns[rows->column_count++];
@@ -379,8 +371,6 @@ ow_status rows_start_order(struct rows *rows, const struct order_item *items, si
 	return rows->sorted ? OW_OK : error_no_memory(err);
 }
 
-/* ---- in the table's order ---- */
-
 static ow_status next_in_place(struct rows *rows, struct ow_error *err)
 {
 	rows->row += rows->n;
@@ -404,8 +394,6 @@ static ow_status next_in_place(struct rows *rows, struct ow_error *err)
 	}
 	return OW_OK;
 }
-
-/* ---- in another one ---- */
 
 /* Copies values of the piece that was read from row `first` on; the key of an item is its place in the column. */
 static void scatter(struct rows_column *column, const struct table_vec *piece, uint32_t first,

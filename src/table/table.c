@@ -13,8 +13,6 @@
 #include <stdio.h>
 #include <strings.h>
 
-/* ---- making and freeing ---- */
-
 struct table *table_new(struct mem *mem, const char *name, struct ow_error *err)
 {
 	struct table *t = mem_zalloc(mem, sizeof(*t));
@@ -132,8 +130,6 @@ ow_status table_open(const struct table_source *source, const struct table_run *
 	return OW_OK;
 }
 
-/* ---- reading held values ---- */
-
 /* An empty text has a ptr, unlike NULL. */
 static void fill_texts(const struct table_column *c, uint64_t first, uint32_t n, struct str *to)
 {
@@ -166,8 +162,6 @@ static ow_status fill_held(const struct table_part *p, const struct table_column
 			vec_null(out, n, i);
 	return OW_OK;
 }
-
-/* ---- trees ---- */
 
 /* part.state is the tree. */
 static ow_status fill_depth(const struct table_part *p, const struct table_column *c,
@@ -259,8 +253,6 @@ ow_status table_levels(const struct table *t, struct table **out, struct ow_erro
 	*out = levels;
 	return OW_OK;
 }
-
-/* ---- filling ---- */
 
 void table_clear_columns(struct table *t)
 {
@@ -582,8 +574,6 @@ void table_narrow(struct table *t)
 	}
 }
 
-/* ---- opwatch files ---- */
-
 static ow_status check_part(const struct table_part *part, struct ow_error *err)
 {
 	const struct model *m = part->m;
@@ -601,8 +591,6 @@ ow_status table_check(const struct table *t, struct ow_error *err)
 		OW_TRY(check_part(&t->parts[i], err));
 	return OW_OK;
 }
-
-/* ---- reading ---- */
 
 static ow_status prepare_part(struct table *t, struct table_part *part, struct ow_error *err)
 {
@@ -794,8 +782,6 @@ uint64_t model_table_rows(const struct model *m, enum table_id table)
 
 	return count ? count - 1 : 0;
 }
-
-/* ---- names ---- */
 
 const char *column_type_name(enum column_type type)
 {

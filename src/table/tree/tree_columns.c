@@ -221,8 +221,6 @@ static void set_texts(struct flat *f, uint32_t row, const struct tree_node *node
 	}
 }
 
-/* ---- sampled stacks ---- */
-
 static ow_status flatten_weights(struct table *r, struct ow_error *err)
 {
 	const struct tree *tree = r->tree;

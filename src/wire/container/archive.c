@@ -12,9 +12,10 @@
 
 struct archive_type {
 	const char *name;
-	bool (*match)(const unsigned char *head, size_t len); /* of up to 512 bytes */
+	/* recognises the archive by its first bytes, at most 512 */
+	bool (*match)(const unsigned char *head, size_t len);
 	ow_status (*list)(struct archive *a, const struct input *in, struct ow_error *err);
-	/* Where the content of a member is. */
+	/* Finds the content of a member. */
 	ow_status (*locate)(const struct archive_member *member, const struct input *in,
 			    uint64_t *offset, struct ow_error *err);
 };
@@ -36,8 +37,6 @@ static ow_status archive_add(struct archive *a, const struct archive_member *mem
 			     struct str name, struct ow_error *err) OW_MUST_CHECK;
 static void archive_damage(struct archive *a, uint64_t offset, const char *message);
 
-/* ---- zip ---- */
-
 #define LOCAL_HEADER 30
 #define CENTRAL_HEADER 46
 #define END_RECORD 22
@@ -56,12 +55,12 @@ static bool has_magic(const unsigned char *p, unsigned char a, unsigned char b)
 	return p[0] == 'P' && p[1] == 'K' && p[2] == a && p[3] == b;
 }
 
-/* Where the central directory is, and how many entries it has. */
+/* Position of the central directory, and its number of entries. */
 struct directory {
 	uint64_t offset, count;
 };
 
-/* The 64-bit record stands before the locator, which stands before the end record. */
+/* Reads the 64-bit end record. It stands before the locator, which stands before the end record. */
 static ow_status read_end64(const struct input *in, uint64_t end, struct directory *d,
 			    struct ow_error *err)
 {
@@ -84,7 +83,8 @@ static ow_status read_end64(const struct input *in, uint64_t end, struct directo
 	return OW_OK;
 }
 
-/* The end record is the last part of the file, except for a comment. */
+/* Finds the central directory through the end record, which is the last part of the file except
+ * for a comment. */
 static ow_status find_directory(struct mem *mem, const struct input *in, struct directory *d,
 				bool *found, struct ow_error *err)
 {
@@ -110,7 +110,7 @@ static ow_status find_directory(struct mem *mem, const struct input *in, struct 
 	return status;
 }
 
-/* Sizes that did not fit 32 bits are in an extra field. */
+/* Reads sizes that do not fit into 32 bits from an extra field. */
 static void read_extra64(const unsigned char *p, size_t len, struct archive_member *m, bool *big)
 {
 	while (len >= 4) {
@@ -258,7 +258,8 @@ static int by_offset(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Members that share bytes make a small archive look like a huge one: no packer writes that. */
+/* Refuses members that share bytes: they make a small archive look huge, and no packer writes
+ * them. */
 static ow_status refuse_overlaps(const struct archive *a, const struct input *in,
 				 struct ow_error *err)
 {
@@ -298,7 +299,8 @@ static ow_status list_zip(struct archive *a, const struct input *in, struct ow_e
 	return a->count ? refuse_overlaps(a, in, err) : OW_OK;
 }
 
-/* The name and extra field before the member may have other lengths than in the directory. */
+/* Finds a member's content. The name and extra field before it may have other lengths than in
+ * the directory. */
 static ow_status locate_zip(const struct archive_member *m, const struct input *in,
 			    uint64_t *offset, struct ow_error *err)
 {
@@ -317,12 +319,10 @@ static ow_status locate_zip(const struct archive_member *m, const struct input *
 
 static const struct archive_type archive_zip = { "zip", match_zip, list_zip, locate_zip };
 
-/* ---- tar ---- */
-
 #define BLOCK 512
 #define NAME_MAX_BYTES ((uint64_t)64 << 10)
 
-/* An octal number, or a binary one when the first bit is set. UINT64_MAX when it is neither. */
+/* Reads an octal number, or a binary one if the first bit is set. UINT64_MAX if it is neither. */
 static uint64_t number(const unsigned char *p, size_t len)
 {
 	uint64_t value = 0;
@@ -364,7 +364,7 @@ static size_t field_len(const unsigned char *p, size_t max)
 	return end ? (size_t)(end - p) : max;
 }
 
-/* A name that the next member has, from a header of its own. */
+/* The name of the next member, from a separate header. */
 struct long_name {
 	char *text;
 	size_t len, cap;
@@ -379,7 +379,7 @@ static bool keep_name(struct archive *a, struct long_name *name, struct str text
 	return true;
 }
 
-/* "27 path=some/name\n…": only the path matters here. */
+/* Returns the path in records such as "27 path=some/name\n…"; other records are ignored. */
 static struct str pax_path(struct str records)
 {
 	while (records.len) {
@@ -392,7 +392,7 @@ static struct str pax_path(struct str records)
 			break;
 		record = str_make(records.ptr + blank + 1, (size_t)len - blank - 1);
 		if (str_starts(record, STR("path=")) && record.len > 6)
-			return str_make(record.ptr + 5, record.len - 6); /* without the newline */
+			return str_make(record.ptr + 5, record.len - 6); /* cuts off the newline */
 		records = str_skip(records, (size_t)len);
 	}
 	return (struct str){ 0 };
@@ -453,7 +453,7 @@ static ow_status list_members(struct archive *a, struct window *w, struct long_n
 			return w->status;
 		memcpy(header, p, BLOCK);
 		if (!header[0])
-			return OW_OK; /* the end, or nothing more that can be read */
+			return OW_OK; /* the archive ends, or the rest cannot be read */
 		size = number(header + 124, 12);
 		if (!checksum_fits(header) || size == UINT64_MAX) {
 			archive_damage(a, at, "a header is damaged");
@@ -463,8 +463,8 @@ static ow_status list_members(struct archive *a, struct window *w, struct long_n
 		if (size > total - at)
 			archive_damage(a, total, "it is cut short");
 		switch (header[156]) {
-		case 'L': /* GNU: the name of the next member */
-		case 'x': /* pax: attributes of the next member */
+		case 'L': /* GNU: this header holds the name of the next member */
+		case 'x': /* pax: this header holds attributes of the next member */
 			if (size <= total - at)
 				OW_TRY(read_name(a, w, at, size, header[156] == 'x', name, err));
 			break;
@@ -485,7 +485,7 @@ static ow_status list_members(struct archive *a, struct window *w, struct long_n
 			return OW_OK;
 		at += padded;
 	}
-	archive_damage(a, total, "it is cut short"); /* no empty block at the end */
+	archive_damage(a, total, "it is cut short"); /* the empty block at the end is missing */
 	return OW_OK;
 }
 
@@ -513,10 +513,9 @@ static ow_status locate_tar(const struct archive_member *m, const struct input *
 
 static const struct archive_type archive_tar = { "tar", match_tar, list_tar, locate_tar };
 
-/* ---- members ---- */
-
 #define HEAD_BYTES 512
-#define MEMBER_MEMORY ((size_t)4 << 20) /* of many: larger ones go to a file */
+/* if an archive has many members, larger ones go to a file */
+#define MEMBER_MEMORY ((size_t)4 << 20)
 
 static const struct archive_type *const types[] = { &archive_zip, &archive_tar };
 
@@ -576,7 +575,7 @@ static ow_status archive_add(struct archive *a, const struct archive_member *mem
 
 static void archive_damage(struct archive *a, uint64_t offset, const char *message)
 {
-	if (a->damaged) /* the first damage is reported */
+	if (a->damaged) /* only the first damage is reported */
 		return;
 	a->damaged = true;
 	a->damage_offset = offset;
@@ -614,14 +613,12 @@ void archive_close(struct archive *a)
 	*a = (struct archive){ 0 };
 }
 
-/* ---- content ---- */
-
 struct content {
 	struct window window;
 	uint64_t at, end;
 };
 
-/* As many of the remaining bytes as are loaded. */
+/* Returns as many of the remaining bytes as are loaded. */
 static ow_status next_piece(struct content *c, struct str *piece)
 {
 	*piece = window_peek(&c->window, c->at, 1);

@@ -10,7 +10,7 @@
 /* Extends `crc` by `len` more bytes; the CRC of no bytes is 0. */
 uint32_t crc32c_extend(uint32_t crc, const void *data, size_t len);
 
-/* The same by tables only; public for a test that compares the two. */
+/* Computes the same value with tables only; public for a test that compares both ways. */
 uint32_t crc32c_extend_portable(uint32_t crc, const void *data, size_t len);
 
 static inline uint32_t crc32c(const void *data, size_t len)
@@ -18,7 +18,8 @@ static inline uint32_t crc32c(const void *data, size_t len)
 	return crc32c_extend(0, data, len);
 }
 
-/* A stored CRC is rotated and shifted: the CRC of data that contains CRCs remains a good check. */
+/* Masks a stored CRC by rotating and adding, so that the CRC of data that contains CRCs remains
+ * a good check. */
 #define CRC32C_MASK_DELTA 0xa282ead8u
 
 static inline uint32_t crc32c_mask(uint32_t crc)

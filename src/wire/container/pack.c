@@ -5,7 +5,7 @@
  */
 #include "wire/container/pack.h"
 
-#include "wire/container/unpack_int.h" /* zlib's memory through ours */
+#include "wire/container/unpack_int.h" /* for zlib's memory functions */
 
 #include "opwatch_config.h"
 
@@ -14,7 +14,7 @@
 #endif
 
 #define MEMORY_LEVEL 8
-#define RAW_WINDOW (-15) /* no header: that is ours */
+#define RAW_WINDOW (-15) /* no zlib header, because opwatch writes the gzip header itself */
 #define ROOM ((size_t)64 << 10)
 
 ow_status pack_kind_of(const char *path, enum pack_kind *kind, struct ow_error *err)
@@ -34,8 +34,6 @@ ow_status pack_kind_of(const char *path, enum pack_kind *kind, struct ow_error *
 	(void)err;
 	return OW_OK;
 }
-
-/* ---- gzip ---- */
 
 void gzip_packer_init(struct gzip_packer *p, struct mem *mem)
 {
@@ -92,7 +90,7 @@ void gzip_head(struct buf *out)
 
 void gzip_tail(struct buf *out, uint32_t crc, uint64_t size)
 {
-	unsigned char tail[10] = { 3, 0 }; /* the last block: empty */
+	unsigned char tail[10] = { 3, 0 }; /* an empty last block */
 
 	for (unsigned i = 0; i < 4; i++) {
 		tail[2 + i] = (unsigned char)(crc >> 8 * i);
@@ -110,8 +108,6 @@ uint32_t gzip_crc_join(uint32_t first, uint32_t second, size_t len)
 {
 	return (uint32_t)crc32_combine(first, second, (z_off_t)len);
 }
-
-/* ---- zstd ---- */
 
 #if OPWATCH_HAVE_ZSTD
 

@@ -19,7 +19,7 @@ void spool_init(struct spool *s, struct mem *mem, const char *name, size_t memor
 			     .memory_max = memory_max ? memory_max : SPOOL_MEMORY_MAX,
 			     .name = name };
 	buf_init(&s->buf, mem);
-	if (mem->limit) /* leave the most of what there is to those who will read it */
+	if (mem->limit) /* leaves most of the memory to the readers of the content */
 		s->memory_max = MIN(s->memory_max,
 				    mem->limit > used ? (mem->limit - used) / 4 : SPOOL_PIECE);
 }
@@ -48,7 +48,8 @@ ow_status spool_flush(struct spool *s, struct ow_error *err)
 	if (status != OW_OK)
 		return error_wrap(err, status, "%s", s->name);
 	s->in_file += s->buf.len;
-	if (s->buf.cap > 4 * SPOOL_PIECE) { /* it was the memory form; pieces need less */
+	/* the buffer held the whole content; single pieces need less */
+	if (s->buf.cap > 4 * SPOOL_PIECE) {
 		buf_release(&s->buf);
 		buf_init(&s->buf, mem);
 	}
@@ -88,14 +89,14 @@ ow_status spool_truncate(struct spool *s, uint64_t offset, struct ow_error *err)
 	return OW_OK;
 }
 
-/* The memory form, without its spare room. */
+/* Makes an input of content in memory, without its spare room. */
 static ow_status memory_to_input(struct spool *s, const char *name, struct input *in,
 				 struct ow_error *err)
 {
 	struct buf *buf = &s->buf;
 	char *fitted;
 
-	if (!buf_reserve(buf, 1)) /* no bytes are a pointer, too */
+	if (!buf_reserve(buf, 1)) /* an empty content needs a pointer, too */
 		return error_no_memory(err);
 	fitted = mem_realloc(buf->mem, buf->ptr, buf->cap, buf->len + 1);
 	if (fitted) {

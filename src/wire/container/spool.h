@@ -16,14 +16,14 @@
 #define SPOOL_PIECE ((size_t)1 << 20)
 
 struct spool {
-	struct buf buf;	   /* not yet in the file */
-	int fd;		   /* -1 before there is a file */
-	uint64_t in_file;  /* bytes written to fd */
-	size_t memory_max; /* content beyond this goes to a file */
-	const char *name;  /* of the file whose content it is, for messages */
+	struct buf buf;	   /* bytes that are not yet in the file */
+	int fd;		   /* descriptor of the file; -1: no file yet */
+	uint64_t in_file;  /* number of bytes written to fd */
+	size_t memory_max; /* content beyond this size goes to a file */
+	const char *name;  /* name of the file that the content came from, for messages */
 };
 
-/* memory_max 0 means SPOOL_MEMORY_MAX. */
+/* Prepares a spool; memory_max 0 means SPOOL_MEMORY_MAX. */
 void spool_init(struct spool *s, struct mem *mem, const char *name, size_t memory_max);
 void spool_release(struct spool *s);
 
@@ -32,7 +32,7 @@ static inline uint64_t spool_size(const struct spool *s)
 	return s->in_file + s->buf.len;
 }
 
-/* How large buf may get before it is to be flushed. */
+/* Returns how large buf may become before it is flushed. */
 static inline size_t spool_piece(const struct spool *s)
 {
 	return s->fd < 0 ? s->memory_max : SPOOL_PIECE;
@@ -41,14 +41,14 @@ static inline size_t spool_piece(const struct spool *s)
 /* Makes room for `more` bytes in buf. Flushes buf first if it would become too large, or if memory is short. */
 ow_status spool_reserve(struct spool *s, size_t more, struct ow_error *err) OW_MUST_CHECK;
 
-/* Writes buf to the file (made on the first call) and empties it. */
+/* Writes buf to the file (created on the first call) and empties it. */
 ow_status spool_flush(struct spool *s, struct ow_error *err) OW_MUST_CHECK;
 
 /* Overwrites bytes that are already in the file. */
 ow_status spool_patch(struct spool *s, uint64_t offset, const void *bytes, size_t len,
 		      struct ow_error *err) OW_MUST_CHECK;
 
-/* Forgets everything from `offset` on. */
+/* Removes everything from `offset` on. */
 ow_status spool_truncate(struct spool *s, uint64_t offset, struct ow_error *err) OW_MUST_CHECK;
 
 /* Turns the content into an input, and leaves the spool empty. */

@@ -24,20 +24,17 @@ struct unpack_codec {
 	ow_status (*run)(struct unpack_job *job, struct ow_error *err);
 };
 
-/* ---- gzip ---- */
-
-#define WHOLE_MAX ((uint64_t)16 << 20) /* compressed */
-#define DEFLATE_RATIO_MAX 1032	       /* what deflate cannot exceed */
+/* compressed files up to this size are unpacked as a whole */
+#define WHOLE_MAX ((uint64_t)16 << 20)
+#define DEFLATE_RATIO_MAX 1032 /* largest compression ratio that deflate can reach */
 
 static bool match_gzip(struct str head)
 {
 	const unsigned char *h = (const unsigned char *)head.ptr;
 
-	/* the two magic bytes, the method deflate, no reserved flag */
+	/* two magic bytes, the method deflate, no reserved flag */
 	return head.len >= 4 && h[0] == 0x1f && h[1] == 0x8b && h[2] == 8 && !(h[3] & 0xe0);
 }
-
-/* ---- gzip: zlib's memory through ours: blocks carry their size ---- */
 
 #define BLOCK_HEADER 16
 
@@ -61,12 +58,10 @@ void unpack_zlib_free(void *opaque, void *address)
 	mem_free(opaque, block, bytes);
 }
 
-/* ---- gzip: piece by piece ---- */
-
-/* Where the next unread compressed byte is. */
+/* Position of the next unread compressed byte. */
 struct feed {
 	struct window window;
-	uint64_t at; /* the bytes after those passed to zlib so far */
+	uint64_t at; /* offset of the bytes after those passed to zlib so far */
 };
 
 static ow_status refill_gzip(struct feed *feed, z_stream *z)
@@ -85,7 +80,7 @@ static ow_status refill_gzip(struct feed *feed, z_stream *z)
 	return OW_OK;
 }
 
-/* Looks at the bytes after a gzip member: another member, the end, padding, or something else. */
+/* Examines the bytes after a gzip member: another member, the end, padding, or something else. */
 static ow_status next_member(struct unpack_job *job, struct feed *feed, z_stream *z, bool *more)
 {
 	uint64_t at = feed->at - z->avail_in;
@@ -133,7 +128,7 @@ static ow_status inflate_members(struct unpack_job *job, struct feed *feed, z_st
 		case Z_STREAM_END:
 			OW_TRY(next_member(job, feed, z, &more));
 			break;
-		case Z_BUF_ERROR: /* no input left, and the member is not at its end */
+		case Z_BUF_ERROR: /* the input ended before the member did */
 			unpack_damage(job, job->in->size, "the compressed data is cut short");
 			return OW_OK;
 		case Z_MEM_ERROR:
@@ -155,7 +150,7 @@ static ow_status inflate_stream(struct unpack_job *job, struct ow_error *err)
 	struct feed feed = { .at = 0 };
 	ow_status status;
 
-	if (inflateInit2(&z, 15 + 16) != Z_OK) /* largest window, gzip framing */
+	if (inflateInit2(&z, 15 + 16) != Z_OK) /* largest window, with gzip framing */
 		return error_no_memory(err);
 	window_init(&feed.window, job->in, err);
 	status = inflate_members(job, &feed, &z, err);
@@ -163,8 +158,6 @@ static ow_status inflate_stream(struct unpack_job *job, struct ow_error *err)
 	inflateEnd(&z);
 	return status;
 }
-
-/* ---- gzip: in one call ---- */
 
 #if OPWATCH_HAVE_LIBDEFLATE
 
@@ -174,7 +167,7 @@ static uint32_t load32(const unsigned char *at)
 	       (uint32_t)at[3] << 24;
 }
 
-/* Unpacks all members into `to`; false when anything is irregular. */
+/* Unpacks all members into `to`; false if anything is irregular. */
 static bool deflate_whole(const unsigned char *from, size_t len, char *to, size_t room,
 			  size_t *made_all)
 {
@@ -210,14 +203,15 @@ static ow_status inflate_whole(struct unpack_job *job, bool *done, struct ow_err
 	if (in->size > WHOLE_MAX || in->size < 18)
 		return OW_OK;
 	OW_TRY(input_read_at(in, in->size - 4, tail, sizeof(tail), err));
-	expect = load32(tail); /* the size of the last member, which mostly is the only one */
+	/* uncompressed size of the last member, which is usually the only one */
+	expect = load32(tail);
 	if (expect > job->out.memory_max || expect > in->size * DEFLATE_RATIO_MAX ||
 	    (job->options->max_unpacked && expect > job->options->max_unpacked))
 		return OW_OK;
 	if (!in->data) {
 		copy = mem_alloc(in->mem, len);
 		if (!copy)
-			return OW_OK; /* the other way needs less */
+			return OW_OK; /* the other method needs less memory */
 	}
 	if (copy) {
 		ow_status status = input_read_at(in, 0, copy, len, err);
@@ -259,8 +253,6 @@ static ow_status run_gzip(struct unpack_job *job, struct ow_error *err)
 
 static const struct unpack_codec unpack_gzip = { "gzip", match_gzip, run_gzip };
 
-/* ---- zstd ---- */
-
 static bool match_zstd(struct str head)
 {
 	const unsigned char *h = (const unsigned char *)head.ptr;
@@ -278,7 +270,7 @@ static bool match_zstd(struct str head)
 #define WINDOW_LOG_MIN 10
 #define WINDOW_LOG_MAX 31
 
-/* The largest window (as a power of two) within the memory limit. */
+/* Returns the largest window (as a power of two) within the memory limit. */
 static int window_log_max(struct mem *mem)
 {
 	size_t used = atomic_load(&mem->used);
@@ -296,8 +288,8 @@ struct zstd {
 	ZSTD_DCtx *context;
 	struct window window;
 	ZSTD_inBuffer from;
-	uint64_t at;	 /* what follows the bytes in `from` */
-	bool frame_done; /* nothing of a frame is pending */
+	uint64_t at;	 /* offset of the bytes after those in `from` */
+	bool frame_done; /* no frame is incomplete */
 };
 
 static ow_status refill_zstd(struct zstd *z)
@@ -314,7 +306,7 @@ static ow_status refill_zstd(struct zstd *z)
 	return OW_OK;
 }
 
-/* The library refused: out of memory, padding after the last frame, or damage. */
+/* Handles a failure of the library: out of memory, padding after the last frame, or damage. */
 static ow_status refused(struct unpack_job *job, struct zstd *z, size_t code, struct ow_error *err)
 {
 	uint64_t at = z->at - (z->from.size - z->from.pos);
@@ -357,7 +349,8 @@ static ow_status decompress(struct unpack_job *job, struct zstd *z, struct ow_er
 		z->frame_done = code == 0;
 		if (z->from.pos < z->from.size || z->at < job->in->size || z->frame_done)
 			continue;
-		if (to.pos < to.size) { /* all input taken, all output written, and not at an end */
+		/* all input is consumed and all output written, but the frame has not ended */
+		if (to.pos < to.size) {
 			unpack_damage(job, job->in->size, "the compressed data is cut short");
 			return OW_OK;
 		}
@@ -393,8 +386,6 @@ static ow_status run_zstd(struct unpack_job *job, struct ow_error *err)
 #endif
 
 static const struct unpack_codec unpack_zstd = { "zstd", match_zstd, run_zstd };
-
-/* ---- any of them ---- */
 
 #define OUTPUT_PIECE ((size_t)256 << 10)
 
@@ -444,7 +435,7 @@ void unpack_damage(struct unpack_job *job, uint64_t offset, const char *format, 
 	struct unpack_result *result = job->result;
 	va_list args;
 
-	if (result->truncated) /* the first damage is reported */
+	if (result->truncated) /* only the first damage is reported */
 		return;
 	result->truncated = true;
 	result->damage_offset = offset;
@@ -480,7 +471,7 @@ static ow_status read_head(const struct input *in, unsigned char *head, struct s
 	return input_read_at(in, 0, head, len, err);
 }
 
-/* Takes one container off `in`; *out is a new input. */
+/* Removes one container from `in`; *out is a new input. */
 static ow_status unpack_once(const struct input *in, const struct unpack_codec *codec,
 			     const struct unpack_options *options, struct unpack_result *result,
 			     struct input *out, struct ow_error *err)
@@ -531,7 +522,7 @@ static ow_status unpack_levels(const struct input *in, const struct unpack_optio
 			result->container = codec->name;
 		status =
 			unpack_once(result->levels ? out : in, codec, options, result, &inner, err);
-		/* A damaged outer container may hold too little of the inner one to begin. */
+		/* A damaged outer container may hold too little of the inner one. */
 		if (status != OW_OK)
 			return status;
 		if (result->levels > 1)

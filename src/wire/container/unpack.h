@@ -11,26 +11,30 @@
 
 #include "base/input.h"
 
-#define UNPACK_LEVELS 2 /* a container in a container is unpacked, but no deeper */
+#define UNPACK_LEVELS 2 /* depth of nested containers that are unpacked */
 
 struct unpack_options {
 	uint64_t max_unpacked; /* refuse to unpack to more than this (OW_E_LIMIT); 0 = no cap */
 	size_t memory_max;     /* larger content goes to a file; 0 = 64 MiB */
-	/* As in struct input_options: called with the content in memory before it goes to a file. */
+	/* Callback as in struct input_options: receives the content in memory before it goes to
+	 * a file. */
 	ow_status (*judge)(const char *name, struct str head, struct ow_error *err);
 };
 
 struct unpack_result {
-	const char *container;	  /* "gzip", "zstd"; NULL: the input was plain and is untouched */
-	unsigned levels;	  /* how many containers were taken off */
-	uint64_t compressed_size; /* of the outermost container */
-	uint64_t unpacked_size;	  /* of the content now in the input */
-	bool truncated;		  /* cut short or corrupt: the content may be incomplete */
-	uint64_t damage_offset;	  /* in the compressed bytes of the damaged level */
-	char message[160];	  /* the damage, "" if none */
+	/* "gzip" or "zstd"; NULL: the input was not compressed and is unchanged */
+	const char *container;
+	unsigned levels;	  /* number of containers that were removed */
+	uint64_t compressed_size; /* size of the outermost container */
+	uint64_t unpacked_size;	  /* size of the unpacked content */
+	/* the data is cut short or corrupt: the content may be incomplete */
+	bool truncated;
+	uint64_t damage_offset; /* offset of the damage in the compressed bytes of that level */
+	char message[160];	/* description of the damage, "" if there is none */
 };
 
-/* The name of the container that begins with these bytes, or NULL. Eight bytes are enough. */
+/* Returns the name of the container that begins with these bytes, or NULL. Eight bytes are
+ * enough. */
 const char *unpack_container(struct str head);
 
 /* Unpacks *in in place. On failure (no memory, disk or permission, a limit, a container that holds nothing readable)

@@ -16,10 +16,10 @@ struct unpack_job {
 	struct unpack_result *result;
 };
 
-/* Makes room for at least a piece of output, checked against the cap. */
+/* Makes room for at least one piece of output, within the limit. */
 ow_status unpack_room(struct unpack_job *job, unsigned char **to, size_t *room,
 		      struct ow_error *err) OW_MUST_CHECK;
-/* Counts `made` bytes written there. */
+/* Counts `made` bytes of output. */
 static inline void unpack_made(struct unpack_job *job, size_t made)
 {
 	job->out.buf.len += made;
@@ -28,11 +28,11 @@ static inline void unpack_made(struct unpack_job *job, size_t made)
 void unpack_damage(struct unpack_job *job, uint64_t offset, const char *format, ...)
 	OW_PRINTF(3, 4);
 
-/* zlib's memory through ours, with the struct mem as `opaque`. */
+/* Allocates memory for zlib from the struct mem in `opaque`. */
 void *unpack_zlib_alloc(void *opaque, unsigned items, unsigned size);
 void unpack_zlib_free(void *opaque, void *address);
 
-/* True when only zero bytes follow: padding, as tapes and block devices leave it. */
+/* Returns true if only zero bytes follow: padding of tapes and block devices. */
 ow_status unpack_only_zeros(struct window *w, uint64_t offset, bool *zeros) OW_MUST_CHECK;
 
 #endif

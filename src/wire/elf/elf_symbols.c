@@ -18,8 +18,10 @@
 #define NAME_MAX_BYTES 4096
 #define STRINGS_MAX ((uint64_t)256 << 20)
 
-#define RANK_BEST 128		 /* the best symbol among those that start at the same address */
-#define CHUNK ((size_t)48 << 10) /* a multiple of the size of a symbol, in both widths */
+/* rank of the best symbol among those that start at the same address */
+#define RANK_BEST 128
+/* number of bytes per read: a multiple of the size of a symbol, in both widths */
+#define CHUNK ((size_t)48 << 10)
 
 enum { SHT_PROGBITS = 1, SHT_SYMTAB = 2, SHT_RELA = 4, SHT_NOTE = 7, SHT_REL = 9, SHT_DYNSYM = 11 };
 enum { EM_ARM = 40, EM_AARCH64 = 183 };
@@ -52,8 +54,6 @@ static bool inside(const struct elf_symbols *e, uint64_t offset, uint64_t size)
 {
 	return offset <= e->in.size && size <= e->in.size - offset;
 }
-
-/* ---- sections ---- */
 
 static struct section section_at(const struct elf_symbols *e, const unsigned char *p)
 {
@@ -101,7 +101,7 @@ static ow_status read_sections(struct elf_symbols *e, struct section **list, siz
 	return status;
 }
 
-/* PT_LOAD: the mapped parts. */
+/* Reads the mapped parts of the file (PT_LOAD). */
 static ow_status read_parts(struct elf_symbols *e, const unsigned char *head, struct ow_error *err)
 {
 	uint64_t offset = word(e, head, 28, 32);
@@ -174,9 +174,7 @@ static ow_status read_notes(struct elf_symbols *e, const struct section *s, stru
 	return status;
 }
 
-/* ---- symbols ---- */
-
-/* Functions and objects, and labels of code written in assembler. */
+/* Returns whether a symbol is wanted: functions, objects, and labels of assembler code. */
 static bool is_wanted(unsigned type, unsigned other, const struct section *in)
 {
 	if (type == STT_FUNC || type == STT_OBJECT || type == STT_GNU_IFUNC)
@@ -201,7 +199,7 @@ static ow_status add_symbol(struct elf_symbols *e, const unsigned char *p,
 		return error_no_memory(err);
 	size = MIN(size, UINT64_MAX - value);
 	typed = (info & 15) != STT_NOTYPE;
-	/* prefers symbols with a size, then with a type, then strong ones, then global ones */
+	/* ranks symbols with a size first, then with a type, then strong ones, then global ones */
 	e->items[e->count++] =
 		(struct elf_symbol){ .start = value,
 				     .end = value + size,
@@ -213,7 +211,7 @@ static ow_status add_symbol(struct elf_symbols *e, const unsigned char *p,
 	return OW_OK;
 }
 
-/* By start, and those of one start as they come. */
+/* Sorts symbols by start; equal starts keep their order. */
 static ow_status sort(struct elf_symbols *e, struct ow_error *err)
 {
 	size_t size = e->count * sizeof(*e->items);
@@ -253,8 +251,6 @@ static ow_status read_table(struct elf_symbols *e, const struct section *section
 	return status == OW_OK && e->count ? sort(e, err) : status;
 }
 
-/* ---- finding them ---- */
-
 static size_t leading(const char *name, char c)
 {
 	size_t len = 0;
@@ -264,7 +260,8 @@ static size_t leading(const char *name, char c)
 	return len;
 }
 
-/* Of two names of one rank: the one with fewer leading underscores, then the longer. */
+/* Returns whether, of two names with equal rank, one is better: fewer leading underscores, then
+ * longer. */
 static bool has_better_name(const struct elf_symbols *e, const struct elf_symbol *a,
 			    const struct elf_symbol *b)
 {
@@ -285,7 +282,8 @@ static bool has_better_name(const struct elf_symbols *e, const struct elf_symbol
 	return better;
 }
 
-/* Symbols without a size reach to the next one, or to the end of their section. */
+/* Returns the end of a symbol; without a size it extends to the next symbol or to the end of its
+ * section. */
 static uint64_t end_of(const struct elf_symbols *e, const struct elf_symbol *s, size_t next)
 {
 	uint64_t limit = s->section < e->limit_count ? e->limits[s->section] : 0;
@@ -296,8 +294,8 @@ static uint64_t end_of(const struct elf_symbols *e, const struct elf_symbol *s, 
 	return next < e->count ? MIN(e->items[next].start, limit) : limit;
 }
 
-/* The best of the symbols that start at one place, items[first, end). Names are in the file, so this is computed
- * once. */
+/* Finds the best of the symbols items[first, end), which start at one address. Names are in the file, so
+ * the result is stored. */
 static size_t find_best(const struct elf_symbols *e, size_t first, size_t end)
 {
 	size_t best = first;
@@ -320,7 +318,7 @@ const struct elf_symbol *elf_symbols_find(const struct elf_symbols *e, uint64_t 
 {
 	size_t low = 0, high = e->count, first, best;
 
-	while (low < high) { /* the last that starts at or before the address */
+	while (low < high) { /* finds the last symbol that starts at or before the address */
 		size_t middle = low + (high - low) / 2;
 
 		if (e->items[middle].start <= address)
@@ -335,8 +333,6 @@ const struct elf_symbol *elf_symbols_find(const struct elf_symbols *e, uint64_t 
 	best = first + 1 < low ? find_best(e, first, low) : first;
 	return address < end_of(e, &e->items[best], low) ? &e->items[best] : NULL;
 }
-
-/* ---- procedure linkage tables ---- */
 
 static bool is_named(const struct elf_symbols *e, const struct section *names,
 		     const struct section *s, const char *want)
@@ -369,7 +365,8 @@ static void add_plt(struct elf_symbols *e, const struct section *s, bool head)
 	plt->end = s->address + s->size;
 }
 
-/* .plt begins with an entry of its own; .plt.sec, if it exists, does not. */
+/* Finds the procedure linkage tables. .plt begins with a special entry; .plt.sec, if it exists,
+ * does not. */
 static void find_plts(struct elf_symbols *e, const struct section *sections, size_t count,
 		      size_t names)
 {
@@ -408,7 +405,7 @@ static bool read_item(const struct elf_symbols *e, const struct elf_table *t, ui
 	       input_read_at(&e->in, t->offset + index * t->each, to, t->each, NULL) == OW_OK;
 }
 
-/* A text of a table of strings; at most 4 KiB of it. */
+/* Adds a text of a string table; at most 4 KiB of it. */
 static bool add_text(const struct elf_symbols *e, uint64_t strings, uint64_t size, uint64_t at,
 		     struct buf *to)
 {
@@ -422,8 +419,8 @@ static bool add_text(const struct elf_symbols *e, uint64_t strings, uint64_t siz
 	return !to->failed;
 }
 
-/* The function that an entry leads to. An indirect function (chosen at run time) has no name there, but an address
- * in this file. */
+/* Adds the name of the function that an entry calls. An indirect function (chosen at run time) has no name
+ * there, but an address in this file. */
 static bool add_target(const struct elf_symbols *e, uint64_t index, struct buf *to)
 {
 	unsigned char relocation[24] = { 0 }, symbol[24];
@@ -453,9 +450,8 @@ bool elf_symbols_plt(const struct elf_symbols *e, uint64_t address, struct buf *
 	return false;
 }
 
-/* ---- the file ---- */
-
-/* Not input_open: it reads small files whole, and little of these is needed. */
+/* Opens the file. input_open is not used, because it reads small files as a whole and little of
+ * them is needed. */
 static ow_status adopt_file(struct elf_symbols *e, const char *path, int fd, struct ow_error *err)
 {
 	ow_status status;
@@ -564,8 +560,6 @@ bool elf_symbols_name(const struct elf_symbols *e, const struct elf_symbol *symb
 {
 	return add_text(e, e->strings, e->strings_size, symbol->name, to);
 }
-
-/* ---- looking symbols up by name ---- */
 
 static void match_symbol(const struct elf_symbols *e, const unsigned char *symbol,
 			 const char *names, size_t size, struct elf_wanted *wanted, size_t count)

@@ -7,14 +7,12 @@
 
 #include <math.h>
 
-/* ---- stepping ---- */
-
 static bool blank(char c)
 {
 	return (unsigned char)c <= ' ';
 }
 
-/* Over blanks, commas and comments. */
+/* Skips blanks, commas and comments. */
 static void skip_gap(struct json_reader *r)
 {
 	while (r->at < r->end) {
@@ -34,12 +32,12 @@ static void skip_gap(struct json_reader *r)
 	}
 }
 
-/* After the string whose first character after the quote is at p; NULL when it does not end. */
+/* Returns the position after a string whose content begins at p; NULL if it does not end. */
 static const char *string_end(const char *p, const char *end)
 {
 	const char *quote = memchr(p, '"', (size_t)(end - p));
 
-	while (quote) { /* a quote after an odd number of backslashes is one of the text */
+	while (quote) { /* a quote after an odd number of backslashes belongs to the text */
 		const char *before = quote;
 
 		while (before > p && before[-1] == '\\')
@@ -51,7 +49,7 @@ static const char *string_end(const char *p, const char *end)
 	return NULL;
 }
 
-/* What ends a number or a word. */
+/* Returns whether a character ends a number or a word. */
 static bool ends_word(char c)
 {
 	static const bool ends[256] = {
@@ -168,8 +166,6 @@ bool json_key_is(struct str raw, const char *plain)
 	       memcmp(decoded, plain, len) == 0;
 }
 
-/* ---- strings ---- */
-
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -178,7 +174,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The four digits after "\u" at p; -1 when they are not there. */
+/* Returns the value of the four digits after "\u" at p; -1 if they are missing. */
 static int32_t unicode_escape(const char *p, const char *end)
 {
 	int32_t value = 0;
@@ -236,7 +232,7 @@ bool json_is_plain(struct str raw)
 	return !memchr(raw.ptr, '\\', raw.len) && utf8_valid(raw);
 }
 
-/* A run without escapes. */
+/* Adds a run of text without escapes. */
 static size_t add_run(struct str run, struct buf *out)
 {
 	size_t replaced = 0;
@@ -296,14 +292,12 @@ size_t json_decode_short(struct str raw, char *to, size_t max)
 	return count;
 }
 
-/* ---- numbers ---- */
-
-/* Digits of a decimal number, without leading zeros, and where its point is. */
+/* Digits of a decimal number without leading zeros, and the position of its point. */
 struct decimal {
 	bool negative;
-	const char *digits; /* with at most one point in between */
-	size_t count;	    /* characters there */
-	int64_t point;	    /* digits before the point, after applying the exponent */
+	const char *digits; /* digits, with at most one point in between */
+	size_t count;	    /* number of characters */
+	int64_t point;	    /* number of digits before the point, after applying the exponent */
 };
 
 static bool is_digit(char c)
@@ -330,7 +324,7 @@ static bool read_exponent(const char *p, const char *end, int64_t *exponent)
 	return true;
 }
 
-/* Splits the text; false when it is not a number. Lenient: "+1", ".5", "1." */
+/* Splits the text; false if it is not a number. Accepts "+1", ".5" and "1.", too. */
 static bool split_decimal(struct str text, struct decimal *d)
 {
 	const char *p = text.ptr, *end = p + text.len;
@@ -358,7 +352,7 @@ static bool split_decimal(struct str text, struct decimal *d)
 	return true;
 }
 
-/* Every digit in turn, up to the wanted place; what is cut off decides the rounding. */
+/* Converts digit by digit, up to the wanted place; the digits cut off decide the rounding. */
 static enum json_exactness slow_decimal(struct str text, int scale, int64_t *value)
 {
 	enum json_exactness exactness = JSON_EXACT;
@@ -405,7 +399,7 @@ static enum json_exactness slow_decimal(struct str text, int scale, int64_t *val
 	return exactness;
 }
 
-/* Up to eight digits at p, as many as there are; *count says how many. Eight bytes are readable. */
+/* Reads up to eight digits at p; *count becomes their number. Eight bytes must be readable. */
 OW_ALWAYS_INLINE uint64_t some_digits(const char *p, unsigned *count)
 {
 	const uint64_t zeros = 0x3030303030303030ull;
@@ -416,7 +410,7 @@ OW_ALWAYS_INLINE uint64_t some_digits(const char *p, unsigned *count)
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 	word = __builtin_bswap64(word);
 #endif
-	/* the high bit of each byte that is not a digit; exact up to the first such byte */
+	/* sets the high bit of each byte that is not a digit; exact up to the first such byte */
 	other = ((word + 0x4646464646464646ull) | (word - zeros)) & 0x8080808080808080ull;
 	n = other ? (unsigned)__builtin_ctzll(other) / 8 : 8;
 	*count = n;
@@ -443,7 +437,7 @@ enum json_exactness json_decimal_padded(struct str text, int scale, int64_t *val
 	p += negative;
 	sum = some_digits(p, &n);
 	p += n;
-	if (p == end && n && scale <= 3) { /* most numbers: a few digits */
+	if (p == end && n && scale <= 3) { /* the common case: a few digits */
 		sum *= powers[scale];
 		*value = negative ? -(int64_t)sum : (int64_t)sum;
 		return JSON_EXACT;
@@ -452,7 +446,7 @@ enum json_exactness json_decimal_padded(struct str text, int scale, int64_t *val
 		part = some_digits(p, &n);
 		p += n;
 		sum = sum * powers[n] + part;
-		/* A ninth digit after sixteen: left to the careful way. */
+		/* A ninth digit after sixteen is left to the slow way. */
 		if (n == 8 && p < end && is_digit(*p))
 			return slow_decimal(text, scale, value);
 	}
@@ -494,7 +488,7 @@ bool json_double(struct str text, double *value)
 		return false;
 	memcpy(copy, text.ptr, text.len);
 	copy[text.len] = '\0';
-	/* strtod knows hexadecimal and "inf", which JSON does not */
+	/* strtod accepts hexadecimal numbers and "inf", which JSON does not */
 	for (size_t i = 0; i < text.len; i++)
 		if (!is_digit(copy[i]) && !strchr("+-.eE", copy[i]))
 			return false;

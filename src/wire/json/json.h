@@ -9,7 +9,8 @@
 #include "base/buf.h"
 #include "wire/json/json_scan.h"
 
-/* Members of the object, or elements of the array, whose text (brackets included) is given. */
+/* A reader of the members of an object, or elements of an array, given as text with its
+ * brackets. */
 struct json_reader {
 	const char *at, *end;
 };
@@ -23,34 +24,37 @@ static inline struct str json_text(struct json_value value)
 	return str_make(value.at, value.len);
 }
 
-/* False at the end, and at damage. The key is raw, as in the text. */
+/* Returns the next member; false at the end and at damage. The key is raw, as in the text. */
 bool json_next_member(struct json_reader *r, struct str *key, struct json_value *value);
 bool json_next_element(struct json_reader *r, struct json_value *value);
-/* The value of a key of the object; kind JSON_NONE when it is not there. The last one counts. */
+/* Returns the value of a key of the object; kind JSON_NONE if it is missing. The last one
+ * counts. */
 struct json_value json_find(struct str object, const char *key);
 
-/* True when the raw text of a string, decoded, is `plain`. */
+/* Returns whether the raw text of a string, decoded, equals `plain`. */
 bool json_key_is(struct str raw, const char *plain);
 
-/* Appends the decoded text: escapes and surrogate pairs resolved, invalid UTF-8 and lone surrogates
- * replaced by U+FFFD. Returns how many places were replaced. */
+/* Appends the decoded text: escapes and surrogate pairs resolved, invalid UTF-8 and lone
+ * surrogates replaced by U+FFFD. Returns the number of replacements. */
 size_t json_decode(struct str raw, struct buf *out);
 /* Decodes up to `max` bytes; returns how many there are, or more than max. For comparing with short
  * words only: what is invalid simply does not match. */
 size_t json_decode_short(struct str raw, char *to, size_t max);
-/* True when decoding would change nothing. */
+/* Returns whether decoding would change nothing. */
 bool json_is_plain(struct str raw);
 
 enum json_exactness {
 	JSON_EXACT,
-	JSON_ROUNDED, /* more digits than wanted; rounded half up (away from zero) */
-	JSON_CLAMPED, /* out of range: the nearest limit */
+	JSON_ROUNDED, /* more digits than wanted: rounded half away from zero */
+	JSON_CLAMPED, /* out of range: the nearest limit is used */
 	JSON_NOT_A_NUMBER
 };
 
-/* The decimal text times 10^scale as an integer: scale 3 makes nanoseconds of microseconds. */
+/* Converts decimal text times 10^scale to an integer: scale 3 turns microseconds into
+ * nanoseconds. */
 enum json_exactness json_decimal(struct str text, int scale, int64_t *value);
-/* The same, faster, for text in a scanner's window, where bytes after it may be looked at. */
+/* Converts as json_decimal does, faster, for text in a scanner's window, where bytes after it
+ * may be read. */
 enum json_exactness json_decimal_padded(struct str text, int scale, int64_t *value);
 bool json_double(struct str text, double *value);
 

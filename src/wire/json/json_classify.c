@@ -15,12 +15,12 @@
 
 enum json_comment { COMMENT_NONE, COMMENT_SLASH, COMMENT_LINE, COMMENT_BLOCK, COMMENT_STAR };
 
-/* Marks of the five characters that matter, in one block. */
+/* Positions, in one block, of the five characters that matter. */
 struct marks {
 	uint64_t quote, backslash, open, close, slash;
 };
 
-/* Bytes that follow an odd run of backslashes. */
+/* Returns the bytes that follow an odd run of backslashes. */
 OW_ALWAYS_INLINE uint64_t escaped_bytes(uint64_t backslash, uint64_t *carry)
 {
 	uint64_t follows, odd_starts, even_runs, overflow;
@@ -38,7 +38,7 @@ OW_ALWAYS_INLINE uint64_t escaped_bytes(uint64_t backslash, uint64_t *carry)
 	return (EVEN_BITS ^ even_runs << 1) & follows;
 }
 
-/* Each bit becomes the parity of itself and all below it. */
+/* Replaces each bit by the parity of itself and all lower bits. */
 OW_ALWAYS_INLINE uint64_t parity_shift(uint64_t bits)
 {
 	bits ^= bits << 1;
@@ -49,7 +49,7 @@ OW_ALWAYS_INLINE uint64_t parity_shift(uint64_t bits)
 	return bits ^ bits << 32;
 }
 
-/* False: a slash outside strings; nothing was changed. */
+/* Resolves strings in a block. False: a slash outside strings; nothing was changed. */
 #define RESOLVE(marks, parity, block, carry)                                                       \
 	({                                                                                         \
 		uint64_t escape_carry_ = (carry)->escaped;                                         \
@@ -87,7 +87,8 @@ AVX2 static inline uint64_t parity_avx2(uint64_t bits)
 	return (uint64_t)_mm_cvtsi128_si64(product);
 }
 
-/* { [ and } ] differ in one bit that letters case differs in, too. */
+/* { and [ (and likewise } and ]) differ in one bit, the one that also distinguishes upper and
+ * lower case. */
 AVX2 static inline struct marks marks_avx2(const unsigned char *p)
 {
 	__m256i lo = _mm256_loadu_si256((const __m256i *)(const void *)p);
@@ -119,7 +120,7 @@ AVX2 static size_t fast_avx2(const unsigned char *bytes, size_t count, struct js
 }
 #endif
 
-/* Bit i = byte i of the word equals c; exact for all bytes. */
+/* Returns a mask whose bit i says that byte i of the word equals c; exact for all bytes. */
 OW_ALWAYS_INLINE uint64_t equal_word(uint64_t word, unsigned char c)
 {
 	uint64_t low = 0x7f7f7f7f7f7f7f7full, x = word ^ (0x0101010101010101ull * c);
@@ -179,7 +180,8 @@ static void slow_string_byte(unsigned char c, uint64_t bit, struct json_block *b
 static void slow_plain_byte(unsigned char c, uint64_t bit, struct json_block *block,
 			    struct json_carry *carry)
 {
-	if (carry->escaped) { /* outside strings a backslash is damage; as the fast ways see it */
+	/* a backslash outside strings is damage; this matches the fast ways */
+	if (carry->escaped) {
 		carry->escaped = 0;
 		if (c == '"' || c == '\\')
 			return;
@@ -260,7 +262,7 @@ size_t json_classify(enum json_path path, const unsigned char *bytes, size_t len
 
 	while (i < whole) {
 		i += fast(path, bytes + i * JSON_BLOCK, whole - i, blocks + i, carry);
-		/* The slow way keeps on until it is out of comments again. */
+		/* the slow way continues until it is outside of comments again */
 		if (i < whole) {
 			slow_block(bytes + i * JSON_BLOCK, JSON_BLOCK, blocks + i, carry);
 			i++;

@@ -6,9 +6,9 @@
 
 #include "wire/json/json.h"
 
-#define LOOK_AHEAD ((size_t)64 << 10) /* a key and the first bytes of its value */
+#define LOOK_AHEAD ((size_t)64 << 10) /* room for a key and the first bytes of its value */
 
-/* Makes the window hold scan->offset and, unless the input ends, LOOK_AHEAD bytes. */
+/* Makes the window contain scan->offset and, unless the input ends, LOOK_AHEAD bytes. */
 static bool look(struct json_scan *scan, size_t *p)
 {
 	uint64_t end = scan->base + scan->len;
@@ -22,7 +22,7 @@ static bool look(struct json_scan *scan, size_t *p)
 	return true;
 }
 
-/* Goes to the next byte that matters; false at the end of the input or on failure. */
+/* Moves to the next significant byte; false at the end of the input or on failure. */
 static bool skip_to_token(struct json_scan *scan, bool commas, size_t *p)
 {
 	for (;;) {
@@ -68,8 +68,8 @@ static bool nested_in_window(struct json_scan *scan, uint64_t *depth, size_t *en
 	return q < scan->len;
 }
 
-/* The offset after the string or nested value at `offset`; *complete is false when the input ends
- * first. */
+/* Returns the offset after the string or nested value at `offset`; *complete is false if the
+ * input ends first. */
 static bool skip_long(struct json_scan *scan, uint64_t offset, bool string, uint64_t *end,
 		      bool *complete)
 {
@@ -97,7 +97,7 @@ static bool skip_long(struct json_scan *scan, uint64_t offset, bool string, uint
 	}
 }
 
-/* The position after the string or nested value at p, or more than scan->len when the window cuts it. */
+/* Returns the position after the string or nested value at p; more than scan->len if the window cuts it. */
 static size_t skip_short(const struct json_scan *scan, size_t p)
 {
 	uint64_t depth = 1;
@@ -124,7 +124,7 @@ static bool skip_value(struct json_scan *scan, size_t p, struct json_item *item)
 		q = json_scan_word_end(scan, p);
 		item->complete = q < scan->len;
 	}
-	if (!bracketed || q <= scan->len) { /* the window goes on to be of use */
+	if (!bracketed || q <= scan->len) { /* the window can still be used */
 		scan->offset = scan->base + q;
 	} else {
 		if (!skip_long(scan, item->offset, c == '"', &end, &item->complete))
@@ -166,7 +166,7 @@ static enum json_item_kind damage(struct json_scan *scan, size_t p, const char *
 	return ITEM_DAMAGE;
 }
 
-/* A key without a value: passed over up to `next`. */
+/* Handles a key without a value: skips to `next`. */
 static enum json_item_kind no_value(struct json_scan *scan, size_t key, size_t next,
 				    struct json_item *item)
 {
@@ -200,20 +200,20 @@ static enum json_item_kind member(struct json_scan *scan, size_t p, struct json_
 	}
 	if (scan->buf[value] == ',' || scan->buf[value] == '}' || scan->buf[value] == ']')
 		return no_value(scan, p, value, item);
-	/* The key must outlive the passing over of the value. */
+	/* the key must stay valid while the value is skipped */
 	if (item->key.len > sizeof(scan->key))
 		item->key.len = sizeof(scan->key);
 	memcpy(scan->key, item->key.at, item->key.len);
 	item->key.at = scan->key;
 	return skip_value(scan, value, item) ? ITEM_MEMBER : ITEM_FAILED;
 cut:
-	if (scan->base + scan->len < scan->in->size) /* a key longer than any */
+	if (scan->base + scan->len < scan->in->size) /* the key is longer than any valid one */
 		return damage(scan, p, "\"}", item);
 	json_scan_seek(scan, scan->in->size);
 	return ITEM_TRUNCATED;
 }
 
-/* Events may follow each other without a list around them, one per line. */
+/* Returns whether events follow each other without a list around them, one per line. */
 static bool is_bare_event(struct json_scan *scan, size_t p)
 {
 	struct json_event ev;
@@ -237,7 +237,7 @@ static enum json_item_kind new_document(struct json_scan *scan, struct json_doc 
 		scan->offset++;
 		doc->in_object = true;
 		doc->documents++;
-		return ITEM_MEMBER; /* skipped: the loop goes on */
+		return ITEM_MEMBER; /* skipped: the loop continues */
 	default:
 		return damage(scan, p, "[{", item);
 	}

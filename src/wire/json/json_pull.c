@@ -37,7 +37,8 @@ static uint64_t place(const struct json_pull *p)
 	return p->end_offset - (uint64_t)(p->end - p->at);
 }
 
-/* At least `want` bytes from p->at on, unless the input ends before. False when it cannot be read. */
+/* Loads at least `want` bytes from p->at on, unless the input ends before. False if it cannot be
+ * read. */
 static bool refill(struct json_pull *p, size_t want)
 {
 	uint64_t from = place(p), left = p->window.in->size - MIN(from, p->window.in->size);
@@ -92,7 +93,7 @@ static enum json_token close_value(struct json_pull *p, bool object)
 	return TOKEN_CLOSE;
 }
 
-/* The length of the string whose first byte is at p->at + 1, up to its quote; SIZE_MAX when it is cut. */
+/* Returns the length of the string that begins at p->at + 1, up to its quote; SIZE_MAX if it is cut. */
 static size_t string_len(const struct json_pull *p)
 {
 	const unsigned char *from = p->at + 1, *c = from;
@@ -112,12 +113,12 @@ static size_t string_len(const struct json_pull *p)
 	return SIZE_MAX;
 }
 
-/* The colon behind a key. */
+/* Skips the colon behind a key. */
 static bool pass_colon(struct json_pull *p)
 {
 	for (;;) {
 		if (p->at == p->end && (!refill(p, 1) || p->at == p->end))
-			return true; /* truncated: the next token says so */
+			return true; /* truncated: the next token reports it */
 		if (*p->at == ':') {
 			p->at++;
 			return true;
@@ -137,7 +138,7 @@ static enum json_token string(struct json_pull *p)
 
 		if (had > JSON_PULL_TEXT_MAX || !refill(p, MAX(want, had + 1)))
 			return damage(p);
-		if ((size_t)(p->end - p->at) == had) { /* the input ends in it */
+		if ((size_t)(p->end - p->at) == had) { /* the input ends within the string */
 			p->at = p->end;
 			return TOKEN_END;
 		}
@@ -149,7 +150,7 @@ static enum json_token string(struct json_pull *p)
 		p->after_key = false;
 		return TOKEN_STRING;
 	}
-	/* The colon may lie behind what is at hand; the text must stay. */
+	/* the colon may lie behind the loaded bytes, while the text must stay */
 	if (p->at < p->end && *p->at == ':')
 		p->at++;
 	else
@@ -165,7 +166,7 @@ static enum json_token word(struct json_pull *p)
 
 	while (c < p->end && !ends_word[*c])
 		c++;
-	if (c == p->end) { /* it may go on: numbers and words are short */
+	if (c == p->end) { /* the word may continue: numbers and words are short */
 		if (!refill(p, PEEK))
 			return damage(p);
 		for (c = p->at; c < p->end && !ends_word[*c];)

@@ -12,29 +12,30 @@
 #include "wire/json/json.h"
 
 #define JSON_DEPTH_MAX 65536
-#define JSON_PULL_TEXT_MAX ((size_t)4 << 20) /* of one string */
+#define JSON_PULL_TEXT_MAX ((size_t)4 << 20) /* longest string in bytes */
 
 enum json_token {
-	TOKEN_END, /* of the input; truncated when depth is not 0 */
+	TOKEN_END, /* end of the input; truncated if depth is not 0 */
 	TOKEN_OBJECT,
 	TOKEN_ARRAY,
-	TOKEN_CLOSE, /* of either */
+	TOKEN_CLOSE, /* end of an object or array */
 	TOKEN_KEY,
 	TOKEN_STRING,
 	TOKEN_NUMBER,
-	TOKEN_WORD,  /* true, false, null, NaN, … */
-	TOKEN_DAMAGE /* at offset; or the input cannot be read: window.status */
+	TOKEN_WORD,  /* a word: true, false, null, NaN, … */
+	TOKEN_DAMAGE /* damage at `offset`; or the input cannot be read: window.status */
 };
 
 struct json_pull {
 	struct window window;
-	const unsigned char *at, *end; /* what is at hand */
-	uint64_t end_offset;	       /* of `end` in the input */
-	uint64_t offset;	       /* of the last token */
-	struct str text; /* of a key, string (still escaped), number or word; until the next call */
-	uint32_t depth;	 /* brackets that are open */
+	const unsigned char *at, *end; /* loaded bytes */
+	uint64_t end_offset;	       /* offset of `end` in the input */
+	uint64_t offset;	       /* offset of the last token */
+	/* text of a key, string (still escaped), number or word; valid until the next call */
+	struct str text;
+	uint32_t depth; /* number of open brackets */
 	bool after_key, colon_due;
-	uint64_t objects[JSON_DEPTH_MAX / 64]; /* a bit per level: it is an object */
+	uint64_t objects[JSON_DEPTH_MAX / 64]; /* one bit per level: 1 for an object */
 };
 
 void json_pull_init(struct json_pull *p, const struct input *in, struct ow_error *err);
@@ -43,7 +44,7 @@ enum json_token json_pull_next(struct json_pull *p) OW_MUST_CHECK;
 /* Passes over the value that the last key is of, or over the rest of the value whose opening bracket was the last
  * token. False at damage and at the end of the input. */
 bool json_pull_skip(struct json_pull *p);
-/* Starts over at an offset where a value begins. */
+/* Continues at an offset where a value begins. */
 void json_pull_seek(struct json_pull *p, uint64_t offset);
 
 #endif

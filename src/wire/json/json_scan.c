@@ -7,12 +7,12 @@
 
 #include "wire/json/json.h"
 
-#define SCAN_PADDING ((size_t)64) /* zero bytes after the window */
+#define SCAN_PADDING ((size_t)64) /* number of zero bytes after the window */
 
-/* json_scan_load without its marks. */
+/* Reads bytes as json_scan_load does, without marks. */
 static bool scan_read(struct json_scan *scan, uint64_t offset, size_t want);
 
-/* Whether the window ends with the input. */
+/* Returns whether the window ends with the input. */
 static inline bool scan_at_end(const struct json_scan *scan)
 {
 	return scan->base + scan->len >= scan->in->size;
@@ -23,7 +23,7 @@ static inline bool scan_is_comment(const struct json_scan *scan, size_t p)
 	return scan->buf[p] == '/' && (scan->buf[p + 1] == '/' || scan->buf[p + 1] == '*');
 }
 
-/* Position of the next unescaped quote; scan->len or more when there is none. */
+/* Returns the position of the next unescaped quote; scan->len or more if there is none. */
 OW_ALWAYS_INLINE size_t scan_next_quote(const struct json_scan *scan, size_t p)
 {
 	size_t block = p / JSON_BLOCK;
@@ -31,7 +31,7 @@ OW_ALWAYS_INLINE size_t scan_next_quote(const struct json_scan *scan, size_t p)
 
 	if (OW_LIKELY(bits))
 		return p + (size_t)__builtin_ctzll(bits);
-	do /* a block of ones stands after the last */
+	do /* a block of ones after the last block ends the loop */
 		bits = scan->blocks[++block].quote;
 	while (!bits);
 	return block * JSON_BLOCK + (size_t)__builtin_ctzll(bits);
@@ -46,7 +46,7 @@ size_t json_scan_quote(const struct json_scan *scan, size_t p)
 #include <emmintrin.h>
 #endif
 
-/* First byte above ' ' at or after p. */
+/* Returns the first byte above ' ' at or after p. */
 OW_ALWAYS_INLINE size_t skip_blanks(const struct json_scan *scan, size_t p)
 {
 	const unsigned char *b = scan->buf;
@@ -73,7 +73,7 @@ OW_ALWAYS_INLINE size_t skip_blanks(const struct json_scan *scan, size_t p)
 	return scan->len;
 }
 
-/* After the comment at p; p itself when the window cuts it. */
+/* Returns the position after the comment at p; p itself if the window cuts it. */
 static size_t skip_comment(const struct json_scan *scan, size_t p)
 {
 	const unsigned char *b = scan->buf, *end = b + scan->len, *at;
@@ -146,7 +146,7 @@ size_t json_scan_close(const struct json_scan *scan, size_t p, uint64_t *depth)
 	return close_bracket(scan, p, depth);
 }
 
-/* Whether a byte ends a number or word: what is below '+', and , / : ] }. */
+/* Returns whether a byte ends a number or word: bytes below '+', and , / : ] }. */
 static bool ends_word(unsigned char c)
 {
 	return c < '+' || c == ',' || c == '/' || c == ':' || (c | 0x20) == '}';
@@ -155,7 +155,7 @@ static bool ends_word(unsigned char c)
 OW_ALWAYS_INLINE size_t word_end(const unsigned char *b, size_t p)
 {
 #if defined(__SSE2__)
-	for (;;) { /* the zeros after the window end it */
+	for (;;) { /* the zeros after the window end the loop */
 		__m128i x = _mm_loadu_si128((const __m128i *)(const void *)(b + p));
 		__m128i low = _mm_cmpeq_epi8(_mm_min_epu8(x, _mm_set1_epi8('+' - 1)), x);
 		__m128i comma = _mm_cmpeq_epi8(x, _mm_set1_epi8(','));
@@ -189,12 +189,10 @@ enum json_kind json_scan_word_kind(unsigned char first)
 		       : JSON_LITERAL;
 }
 
-/* ---- keys ---- */
-
 #define K1(a) ((uint64_t)(unsigned char)(a))
 #define K4(a, b, c, d) (K1(a) | K1(b) << 8 | K1(c) << 16 | K1(d) << 24)
 #define K8(a, b, c, d, e, f, g, h) (K4(a, b, c, d) | K4(e, f, g, h) << 32)
-/* The factor was found by trial: all keys fall on different slots. */
+/* The factor was found by trial: it maps all keys to different slots. */
 #define KEY_SLOT(key) ((key)*0xd6730839e1e48557ull >> 59)
 #define KEY(field, len, ...) [KEY_SLOT(K8(__VA_ARGS__))] = { K8(__VA_ARGS__), len, field }
 
@@ -240,7 +238,7 @@ OW_ALWAYS_INLINE enum json_field find_key(const unsigned char *at, size_t len)
 	return FIELD_OTHER;
 }
 
-/* A key may be written with escapes: "\u0070h". */
+/* Finds a key that is written with escapes: "\u0070h". */
 static enum json_field find_odd_key(const unsigned char *at, size_t len)
 {
 	unsigned char plain[16];
@@ -251,8 +249,6 @@ static enum json_field find_odd_key(const unsigned char *at, size_t len)
 	len = json_decode_short(str_make(at, len), (char *)plain, 9);
 	return len <= 8 ? find_key(plain, len) : FIELD_OTHER;
 }
-
-/* ---- one event ---- */
 
 OW_ALWAYS_INLINE enum walk_result walk(const struct json_scan *scan, size_t p,
 				       struct json_event *ev, size_t *end)
@@ -360,7 +356,7 @@ OW_ALWAYS_INLINE size_t next_quote(struct quotes *q)
 {
 	size_t at;
 
-	while (OW_UNLIKELY(!q->bits)) /* a block of ones stands after the last */
+	while (OW_UNLIKELY(!q->bits)) /* a block of ones after the last block ends the loop */
 		q->bits = q->blocks[++q->block].quote;
 	at = q->block * JSON_BLOCK + (size_t)__builtin_ctzll(q->bits);
 	q->bits &= q->bits - 1;
@@ -378,7 +374,7 @@ OW_ALWAYS_INLINE bool walk_regular(const struct json_scan *scan, size_t p, struc
 
 	ev->have = 0;
 	if (OW_UNLIKELY(b[p] != '"') && b[skip_blanks(scan, p)] != '"')
-		return false; /* the next quote may be far */
+		return false; /* the next quote may be far away */
 	quotes_from(&quotes, p);
 	open = next_quote(&quotes);
 	after = p;
@@ -401,7 +397,7 @@ OW_ALWAYS_INLINE bool walk_regular(const struct json_scan *scan, size_t p, struc
 		ev->have |= 1u << field;
 		value = &ev->value[field];
 		if (b[v] == '"') {
-			q = next_quote(&quotes); /* v itself */
+			q = next_quote(&quotes); /* this is the quote of v itself */
 			after = next_quote(&quotes);
 			if (OW_UNLIKELY(after >= scan->len || q != v))
 				return false;
@@ -440,7 +436,8 @@ OW_ALWAYS_INLINE bool walk_regular(const struct json_scan *scan, size_t p, struc
 	return true;
 }
 
-/* One member of an object at p (its key's quote), behind which *next points. False at the end. */
+/* Reads one member of an object at p (its key's quote); *next becomes the position behind it.
+ * False at the end. */
 OW_ALWAYS_INLINE bool next_member(const struct json_scan *scan, size_t p, size_t *key,
 				  size_t *key_len, struct json_value *value, size_t *next)
 {
@@ -519,7 +516,7 @@ OW_ALWAYS_INLINE void pick(const struct json_scan *scan, size_t p, const struct 
 }
 
 #if defined(__x86_64__)
-/* The same with the bit-counting instructions of machines that have AVX2. */
+/* Compiled a second time, with the bit-counting instructions of machines that have AVX2. */
 __attribute__((target("avx2,bmi,bmi2,popcnt"))) static enum walk_result
 walk_avx2(const struct json_scan *scan, size_t p, struct json_event *ev, size_t *end)
 {
@@ -560,10 +557,10 @@ enum walk_result json_scan_walk(const struct json_scan *scan, size_t p, struct j
 	return walk_regular(scan, p, ev, end) ? WALK_OK : walk(scan, p, ev, end);
 }
 
-#define GUESS_FIRST ((size_t)512)    /* a guess is tried on this much, */
-#define GUESS_MAX ((size_t)16 << 20) /* and at most on this much */
+#define GUESS_FIRST ((size_t)512)    /* number of bytes on which a guess is first tried */
+#define GUESS_MAX ((size_t)16 << 20) /* largest number of bytes on which a guess is tried */
 
-/* The byte before p that is not blank; ',' when the window does not say. */
+/* Returns the last byte before p that is not blank; ',' if the window does not contain it. */
 static unsigned char byte_before(const struct json_scan *scan, size_t p)
 {
 	while (p)
@@ -584,7 +581,7 @@ static bool plausible(const struct json_scan *scan, size_t p)
 	return p >= scan->len || scan->buf[p] == '"';
 }
 
-/* Reads the window again from the place itself and looks whether an event is there. */
+/* Loads the window from the offset itself and checks whether an event begins there. */
 static bool is_event(struct json_scan *scan, uint64_t offset)
 {
 	struct json_event ev;
@@ -605,7 +602,7 @@ static bool is_event(struct json_scan *scan, uint64_t offset)
 				       scan->buf[end] == '{';
 			if (scan_at_end(scan))
 				return true;
-			break; /* what follows decides */
+			break; /* the following bytes decide */
 		case WALK_DAMAGE:
 			return false;
 		case WALK_CUT:
@@ -653,7 +650,7 @@ bool json_scan_guess(struct json_scan *scan, uint64_t from, uint64_t to, uint64_
 	return false;
 }
 
-/* Goes on behind the damage at `at`, in the element that begins at `start`. */
+/* Continues behind the damage at `at`, in the element that begins at `start`. */
 static enum json_scan_result scan_pass_damage(struct json_scan *scan, size_t start, size_t at,
 					      struct json_event *ev)
 {
@@ -666,12 +663,13 @@ static enum json_scan_result scan_pass_damage(struct json_scan *scan, size_t sta
 		next = scan->in->size;
 	}
 	json_scan_seek(scan, next);
-	scan->window = 4 * GUESS_FIRST; /* where one event is damaged, the next may be */
+	scan->window = 4 * GUESS_FIRST; /* after a damaged event the next one may be damaged, too */
 	return SCAN_DAMAGE;
 }
 
 #define GUESS_BUDGET ((uint64_t)256 << 20)
-#define GUESS_SHARE 16 /* and this many times the input: some producers damage every other event */
+/* limit as a multiple of the input: some producers damage every other event */
+#define GUESS_SHARE 16
 
 void json_scan_init(struct json_scan *scan, const struct input *in, struct ow_error *err)
 {
@@ -738,7 +736,7 @@ static bool scan_read(struct json_scan *scan, uint64_t offset, size_t want)
 	uint64_t rest = offset < scan->in->size ? scan->in->size - offset : 0;
 	size_t len = (size_t)MIN((uint64_t)want, rest);
 	uint64_t room =
-		MIN((uint64_t)MAX(want, SCAN_WINDOW), scan->in->size); /* small files: less */
+		MIN((uint64_t)MAX(want, SCAN_WINDOW), scan->in->size); /* small files need less */
 
 	scan->len = 0;
 	if (scan->status != OW_OK || !make_room(scan, (size_t)room + 1))
@@ -770,12 +768,10 @@ void json_scan_seek(struct json_scan *scan, uint64_t offset)
 	if (offset == scan->offset)
 		return;
 	scan->offset = offset;
-	scan->len = 0; /* what the window holds may have begun inside a string of this place */
+	scan->len = 0; /* the window may have begun inside a string of this place */
 }
 
-/* ---- the list ---- */
-
-/* Reads a window from scan->offset: a small one after damage, then larger and larger ones. */
+/* Loads a window from scan->offset: a small one after damage, then larger and larger ones. */
 static bool load_next(struct json_scan *scan)
 {
 	size_t want = scan->window ? scan->window : SCAN_WINDOW;
@@ -784,7 +780,7 @@ static bool load_next(struct json_scan *scan)
 	return json_scan_load(scan, scan->offset, want, NULL);
 }
 
-/* The window cuts what begins at p: reads on from there, or more than the window was. */
+/* Loads more if the window cuts the element at p: from there on, or more than the window held. */
 static bool load_more(struct json_scan *scan, size_t p)
 {
 	size_t want = p ? SCAN_WINDOW : scan->len * 2;
@@ -792,7 +788,7 @@ static bool load_more(struct json_scan *scan, size_t p)
 	return json_scan_load(scan, scan->base + p, MAX(want, SCAN_WINDOW), NULL);
 }
 
-/* An element that is not an object. False: damage. */
+/* Skips an element that is not an object. False: damage. */
 static bool skip_element(const struct json_scan *scan, size_t p, size_t *end)
 {
 	uint64_t depth = 1;
@@ -846,7 +842,7 @@ enum json_scan_result json_scan_event(struct json_scan *scan, uint64_t stop, str
 				return SCAN_OTHER;
 			}
 		}
-		/* cut by the window, or by the end of the input */
+		/* cut by the window or by the end of the input */
 		if (scan_at_end(scan)) {
 			ev->offset = scan->offset;
 			scan->offset = scan->in->size;

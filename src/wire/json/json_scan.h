@@ -28,14 +28,14 @@
 #define JSON_BLOCK 64
 
 struct json_block {
-	uint64_t quote; /* unescaped " */
-	uint64_t open;	/* { [ outside strings */
-	uint64_t close; /* } ] outside strings */
+	uint64_t quote; /* positions of unescaped " */
+	uint64_t open;	/* positions of { and [ outside strings */
+	uint64_t close; /* positions of } and ] outside strings */
 };
 
-/* What the bytes before say about the next ones; all zero at a place outside strings. */
+/* State that earlier bytes pass on to the next block; all zero outside strings. */
 struct json_carry {
-	uint64_t in_string; /* all ones or zero */
+	uint64_t in_string; /* all ones inside a string, else zero */
 	uint64_t escaped;   /* 1: the next byte follows a backslash */
 	uint32_t comment;   /* enum json_comment, for the slow way only */
 };
@@ -47,19 +47,20 @@ enum json_path { JSON_BEST, JSON_PORTABLE };
 size_t json_classify(enum json_path path, const unsigned char *bytes, size_t len,
 		     struct json_block *blocks, struct json_carry *carry);
 
-/* JSON_PORTABLE when the environment has OPWATCH_PORTABLE set (for tests), or no AVX2. */
+/* Returns the classifier to use: JSON_PORTABLE if the environment has OPWATCH_PORTABLE set (for
+ * tests), or without AVX2. */
 enum json_path json_best_path(void);
 
-/* ---- events ---- */
+/* Events of a trace: */
 
-/* A larger event counts as damage: programs do not write one, but a lost quote makes one. */
+/* A larger event counts as damage: no program writes one, but a lost quote makes one. */
 #define JSON_EVENT_MAX ((size_t)64 << 20)
 
 enum json_kind {
 	JSON_NONE,
-	JSON_STRING,  /* at and len are of the text between the quotes, still escaped */
-	JSON_NUMBER,  /* or what stands in its place: -1.5e3, NaN, Infinity */
-	JSON_LITERAL, /* true, false, null, any other word */
+	JSON_STRING,  /* at and len cover the text between the quotes, still escaped */
+	JSON_NUMBER,  /* a number, or a word in its place: -1.5e3, NaN, Infinity */
+	JSON_LITERAL, /* true, false, null or any other word */
 	JSON_OBJECT,  /* from bracket to bracket */
 	JSON_ARRAY
 };
@@ -96,10 +97,10 @@ enum json_field {
 };
 
 struct json_event {
-	uint64_t offset; /* of its { in the input */
+	uint64_t offset; /* offset of its { in the input */
 	const char *text;
-	uint32_t len;  /* from { to } */
-	uint32_t have; /* 1 << enum json_field: which of the values are set */
+	uint32_t len;  /* length from { to } */
+	uint32_t have; /* bits 1 << enum json_field of the values that are set */
 	struct json_value value[FIELD_COUNT];
 };
 
@@ -112,10 +113,10 @@ enum json_scan_result {
 	SCAN_EVENT,
 	SCAN_STOP,	/* the next event is at or after the given offset: scan.offset */
 	SCAN_END,	/* the list ended; scan.offset is after its ] */
-	SCAN_OTHER,	/* an element that is not an object; passed over */
-	SCAN_DAMAGE,	/* unreadable bytes [ev.offset, scan.offset), passed over */
-	SCAN_TRUNCATED, /* the input ends; ev.offset is where the unfinished event begins */
-	SCAN_FAILED	/* scan.status */
+	SCAN_OTHER,	/* an element that is not an object was skipped */
+	SCAN_DAMAGE,	/* unreadable bytes [ev.offset, scan.offset) were skipped */
+	SCAN_TRUNCATED, /* the input ends; ev.offset is the begin of the unfinished event */
+	SCAN_FAILED	/* reading failed: scan.status */
 };
 
 struct json_scan {
@@ -123,34 +124,35 @@ struct json_scan {
 	struct ow_error *err;
 	ow_status status;
 	enum json_path path;
-	uint64_t offset; /* of the next byte to look at */
-	/* the window: buf[0] is at `base`, outside strings; classified up to len */
+	uint64_t offset; /* offset of the next byte to examine */
+	/* The window: buf[0] is at `base`, outside strings; it is classified up to len. */
 	unsigned char *buf;
 	struct json_block *blocks;
 	size_t cap, len;
 	uint64_t base;
-	size_t window;	       /* bytes to read next; 0 = the usual number */
-	uint64_t guesses_left; /* bytes that may still be tried in search of a place to go on */
-	atomic_uint_fast64_t
-		*done; /* bytes read by all scanners of this input, for progress; or NULL */
-	char key[256]; /* the key of the last ITEM_MEMBER, cut to this */
+	size_t window; /* number of bytes to read next; 0 = the default */
+	/* number of bytes that may still be tried in search of a place to continue */
+	uint64_t guesses_left;
+	/* number of bytes read by all scanners of this input, for progress; or NULL */
+	atomic_uint_fast64_t *done;
+	char key[256]; /* key of the last ITEM_MEMBER, cut to this size */
 };
 
 void json_scan_init(struct json_scan *scan, const struct input *in, struct ow_error *err);
 void json_scan_release(struct json_scan *scan);
 
-/* Goes on at an offset that is outside strings. */
+/* Continues at an offset that is outside strings. */
 void json_scan_seek(struct json_scan *scan, uint64_t offset);
 
-/* The next event of a list, if it starts before `stop`. */
+/* Reads the next event of a list, if it starts before `stop`. */
 enum json_scan_result json_scan_event(struct json_scan *scan, uint64_t stop,
 				      struct json_event *ev) OW_MUST_CHECK;
 
-/* A key to look for in an object of the window. */
+/* A key to find in an object of the window. */
 struct json_pick {
 	const char *key;
 	uint32_t len;
-	uint64_t head; /* its first eight bytes, zero-filled; JSON_PICK makes both */
+	uint64_t head; /* first eight bytes of the key, zero-filled; JSON_PICK makes both */
 };
 #define JSON_PICK_BYTE(key, i)                                                                     \
 	((uint64_t)(unsigned char)(key)[(i) < sizeof(key) ? (i) : sizeof(key) - 1] << 8 * (i))
@@ -173,33 +175,36 @@ void json_scan_pick(const struct json_scan *scan, const struct json_value *objec
  * bracket, complete, with a "ph". True when there is one. On failure scan.status is set. */
 bool json_scan_guess(struct json_scan *scan, uint64_t from, uint64_t to, uint64_t *found);
 
-/* ---- what is around the events ---- */
+/* Parts of a document around the events. */
 
 enum json_item_kind {
 	ITEM_EVENTS,	/* a list of events starts at item.offset */
 	ITEM_MEMBER,	/* another key of the top-level object */
 	ITEM_DOCUMENT,	/* a document ended */
-	ITEM_DAMAGE,	/* [item.offset, item.offset + item.size) is not JSON */
+	ITEM_DAMAGE,	/* the bytes [item.offset, item.offset + item.size) are not JSON */
 	ITEM_TRUNCATED, /* the input ends inside a document */
 	ITEM_EOF,
-	ITEM_FAILED /* scan.status */
+	ITEM_FAILED /* reading failed: scan.status */
 };
 
 struct json_item {
 	enum json_item_kind kind;
-	struct json_value key; /* ITEM_MEMBER, ITEM_EVENTS: valid until the next call */
-	enum json_kind value;  /* ITEM_MEMBER */
-	uint64_t offset, size; /* ITEM_MEMBER: the value, brackets and quotes included */
-	bool complete;	       /* ITEM_MEMBER: the value ends before the input does */
-	bool bare;	       /* ITEM_EVENTS: one event after the other, without brackets around */
+	/* for ITEM_MEMBER and ITEM_EVENTS: the key, valid until the next call */
+	struct json_value key;
+	enum json_kind value;  /* for ITEM_MEMBER: kind of the value */
+	uint64_t offset, size; /* for ITEM_MEMBER: the value, brackets and quotes included */
+	bool complete;	       /* for ITEM_MEMBER: the value ends before the input does */
+	/* for ITEM_EVENTS: events follow each other without brackets around them */
+	bool bare;
 };
 
 struct json_doc {
-	bool in_object; /* between the members of a top-level object */
+	bool in_object; /* the position is between the members of a top-level object */
 	uint64_t documents;
 };
 
-/* The next thing at scan->offset. After ITEM_EVENTS the caller reads the events and comes back. */
+/* Reads the next part of the document at scan->offset. After ITEM_EVENTS the caller reads the
+ * events and calls again. */
 enum json_item_kind json_scan_document(struct json_scan *scan, struct json_doc *doc,
 				       struct json_item *item) OW_MUST_CHECK;
 

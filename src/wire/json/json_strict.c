@@ -25,9 +25,7 @@ static bool hex_digit(char c)
 	return digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
 }
 
-/* ---- the check ---- */
-
-/* The end of the escape whose backslash is at p; NULL when it is not valid. */
+/* Returns the end of the escape whose backslash is at p; NULL if it is invalid. */
 static const char *escape_end(const char *p, const char *end)
 {
 	if (end - p < 2)
@@ -42,7 +40,8 @@ static const char *escape_end(const char *p, const char *end)
 	return p + 6;
 }
 
-/* After the quote that ends the string whose content begins at p; NULL when it is not strict. */
+/* Returns the position after the closing quote of the string whose content begins at p; NULL if
+ * it is not strict JSON. */
 OW_ALWAYS_INLINE const char *string_end(const char *p, const char *end)
 {
 	for (;;) {
@@ -88,7 +87,7 @@ OW_ALWAYS_INLINE const char *digits_end(const char *p, const char *end)
 	return p;
 }
 
-/* The end of the number at p; NULL when p is not at a number. */
+/* Returns the end of the number at p; NULL if there is none. */
 OW_ALWAYS_INLINE const char *number_end(const char *p, const char *end)
 {
 	const char *from;
@@ -138,7 +137,7 @@ OW_ALWAYS_INLINE const char *skip_blanks(const char *p, const char *end)
 bool json_strict(struct str text)
 {
 	const char *p = text.ptr, *end = p + text.len;
-	uint64_t levels[LEVELS_MAX / 64]; /* 1: an object */
+	uint64_t levels[LEVELS_MAX / 64]; /* one bit per level: 1 for an object */
 	size_t depth = 0;
 	bool in_object = false;
 
@@ -216,8 +215,6 @@ key:
 	goto value;
 }
 
-/* ---- strings ---- */
-
 void json_escape_raw(struct buf *out, struct str raw)
 {
 	char escape[JSON_ESCAPE_MAX];
@@ -233,7 +230,7 @@ void json_escape_raw(struct buf *out, struct str raw)
 		if (after)
 			buf_add(out, raw.ptr, (size_t)(after - raw.ptr));
 		else
-			buf_puts(out, "\xef\xbf\xbd"); /* as json_decode reads it */
+			buf_puts(out, "\xef\xbf\xbd"); /* U+FFFD, as json_decode reads it */
 		raw = str_skip(raw, after ? (size_t)(after - raw.ptr) : 1);
 	}
 }
@@ -245,17 +242,16 @@ void json_quote_raw(struct buf *out, struct str raw)
 	buf_add_char(out, '"');
 }
 
-/* ---- repair ---- */
-
 struct repair {
 	const char *p, *end;
 	struct buf *out;
-	struct buf levels; /* '{' or '[' of each */
+	struct buf levels; /* '{' or '[' of each open level */
 	json_hide_fn hide;
-	size_t hidden;	     /* how many values were */
-	size_t hiding_above; /* while deeper than this, nothing is written; SIZE_MAX: not hiding */
-	bool first;	     /* of its level */
-	bool have_key;	     /* a key was written, its value is due */
+	size_t hidden; /* number of values that were hidden */
+	/* nothing is written while the depth exceeds this; SIZE_MAX: not hiding */
+	size_t hiding_above;
+	bool first;    /* no value of this level was written yet */
+	bool have_key; /* a key was written and its value must follow */
 	bool done;
 };
 
@@ -269,7 +265,7 @@ static bool in_object(const struct repair *r)
 	return r->levels.len && r->levels.ptr[r->levels.len - 1] == '{';
 }
 
-/* Over blanks and comments; false at the end. */
+/* Skips blanks and comments; false at the end. */
 static bool next_token(struct repair *r)
 {
 	for (;;) {
@@ -310,7 +306,7 @@ static void write_key(struct repair *r, struct str raw)
 	}
 }
 
-/* Writes what has to come before a value: the comma, or an empty key where one is missing. */
+/* Writes the text that must precede a value: the comma, or an empty key if one is missing. */
 static void begin_value(struct repair *r)
 {
 	if (in_object(r) && !r->have_key)
@@ -319,7 +315,7 @@ static void begin_value(struct repair *r)
 	r->have_key = false;
 }
 
-/* After a value. */
+/* Updates the state after a value. */
 static void end_value(struct repair *r)
 {
 	if (r->hiding_above == r->levels.len)
@@ -452,7 +448,7 @@ static void take_scalar(struct repair *r)
 	end_value(r);
 }
 
-/* A comma where a value is due. */
+/* Handles a comma where a value should be. */
 static void take_comma(struct repair *r)
 {
 	r->p++;

@@ -11,17 +11,18 @@
 
 #include "base/json_escape.h"
 
-/* Whether the text is one value without blanks around it. False also for nesting beyond 1000 levels. */
+/* Returns whether the text is one strict JSON value without blanks around it. False also for
+ * nesting beyond 1000 levels. */
 bool json_strict(struct str text);
 
-/* Whether the value of a member must not be written; the key is raw. */
+/* Returns whether the value of a member must not be written; the key is raw. */
 typedef bool (*json_hide_fn)(struct str key);
 
 /* Appends the first value in the text, valid for sure; what is cut off is closed. Members for which
  * `hide` (may be NULL) says so get the value "(hidden)"; returns how many did. */
 size_t json_repair(struct str text, json_hide_fn hide, struct buf *out);
 
-/* Appends a string, with its quotes or without, of raw text: escapes that are valid stay. Plain text: see
+/* Append a string, with or without quotes, from raw text: valid escapes stay. For plain text see
  * base/json_escape.h. */
 void json_quote_raw(struct buf *out, struct str raw);
 void json_escape_raw(struct buf *out, struct str raw);

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Segments end where pages do, whatever their size: the first one is short of the header. */
+/* Segments end at page boundaries, whatever their size; the first one is shorter by the header. */
 #define FIRST_END ((uint64_t)64 << 10)
 #define SEGMENT_BYTES ((uint64_t)1 << 20)
 #define PAGE_MAX ((uint64_t)64 << 10)
@@ -28,9 +28,7 @@
 	 OPW_ALIGN)
 #define ALIVE 0x600dcafe
 
-/* ---- whose it is ---- */
-
-/* A page that is zero after a fork; without one the process id is asked each time. */
+/* Returns a page that is zero in a forked child. Without one, the process id is read each time. */
 static uint32_t *alive_new(void)
 {
 	void *page =
@@ -72,9 +70,7 @@ static int64_t wall_offset(void)
 	return clock_ns(CLOCK_REALTIME) - steady_ns();
 }
 
-/* ---- segments ---- */
-
-/* The head of the current segment with its one block, for `slots` records. */
+/* Makes the head of the current segment with its one block, for `slots` records. */
 static void make_heads(uint64_t slots, struct opw_head *head, struct opw_block *block)
 {
 	*block = (struct opw_block){ .offset = HEADS_BYTES,
@@ -108,7 +104,8 @@ static void unmap(struct journal *j)
 	j->slot_count = j->used = 0;
 }
 
-/* Disk is taken before it is mapped: a full one is an error here and no signal later. */
+/* Maps a segment. Disk space is allocated first, so that a full disk is an error here and not a
+ * signal later. */
 static ow_status map_segment(struct journal *j, uint64_t at, uint64_t size, struct ow_error *err)
 {
 	uint64_t page = at / PAGE_MAX * PAGE_MAX;
@@ -156,7 +153,7 @@ static ow_status next_segment(struct journal *j, struct ow_error *err)
 	return begin_segment(j, next, SEGMENT_BYTES, err);
 }
 
-/* Room for some slots one behind the other; NULL when there is none any more. */
+/* Reserves some consecutive slots; NULL if there is no room. */
 static struct journal_record *take_slots(struct journal *j, uint64_t count)
 {
 	struct journal_record *slots;
@@ -192,9 +189,7 @@ static void put(struct journal *j, struct journal_record record)
 	*slot = record;
 }
 
-/* ---- threads and names, with the lock ---- */
-
-/* The number of the thread that calls, 0 when there is no room. */
+/* Returns the number of the calling thread, 0 if there is no room. */
 static uint32_t this_thread(struct journal *j)
 {
 	int64_t tid = thread_id(false), now;
@@ -223,7 +218,7 @@ static uint32_t find_name(const struct journal *j, struct str text, uint64_t has
 	return 0;
 }
 
-/* The text follows its record in the file. */
+/* Writes a name; its text follows the record in the file. */
 static void put_name(struct journal *j, uint32_t number, struct str text)
 {
 	uint64_t slots = journal_text_slots(text.len);
@@ -254,8 +249,6 @@ static uint32_t add_name(struct journal *j, struct str text, uint64_t hash)
 	put_name(j, (uint32_t)number, text);
 	return (uint32_t)number;
 }
-
-/* ---- what programs call ---- */
 
 static bool enter(struct journal *j)
 {
@@ -301,7 +294,7 @@ void journal_name_thread(struct journal *j, uint32_t name)
 	leave(j);
 }
 
-/* With the lock. */
+/* Writes a slice; the lock must be held. */
 static void put_slice(struct journal *j, uint32_t thread, uint32_t name, int64_t start, int64_t end)
 {
 	put(j, (struct journal_record){ .ts_ns = end,
@@ -382,8 +375,6 @@ void journal_value(struct journal *j, uint32_t name, double value)
 	leave(j);
 }
 
-/* ---- life ---- */
-
 static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t len,
 			  struct ow_error *err)
 {
@@ -400,7 +391,8 @@ static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t 
 	return OW_OK;
 }
 
-/* Beside its name first: another process may be writing to, or reading, the file that has it now. */
+/* Creates the file next to its final name first, because another process may use the file that
+ * has the name now. */
 static ow_status create(struct journal *j, const char *path, const char *writer,
 			struct ow_error *err)
 {
@@ -426,7 +418,7 @@ static void release(struct journal *j)
 {
 	bool ours = journal_is_ours(j);
 
-	if (ours) /* a child has no such mapping */
+	if (ours) /* a child process has no such mapping */
 		unmap(j);
 	if (j->fd >= 0)
 		close(j->fd);
@@ -467,7 +459,7 @@ ow_status journal_open(struct journal *j, struct mem *mem, const char *path, con
 	return status;
 }
 
-/* Cuts off an unfinished last segment; the footer comes behind the rest. */
+/* Cuts off an unfinished last segment; the footer follows the rest. */
 static ow_status finish(struct journal *j, struct ow_error *err)
 {
 	struct opw_head head;

@@ -18,23 +18,24 @@
 #include <pthread.h>
 
 enum journal_kind {
-	JOURNAL_NONE, /* not written yet */
-	JOURNAL_NAME, /* value: bytes of the text, which is in the slots that follow; check: its crc */
-	JOURNAL_THREAD, /* value: thread id of the system; name: of the thread, or 0 */
-	JOURNAL_STEP,	/* a step begins and the one before it ends; value: its number */
-	JOURNAL_END,	/* the step ends; value 1: it is none and is dropped */
-	JOURNAL_SLICE,	/* ends at ts; value: how long it took */
+	JOURNAL_NONE, /* the slot is not written yet */
+	/* value: length of the text, which is in the following slots; check: its crc */
+	JOURNAL_NAME,
+	JOURNAL_THREAD, /* value: thread id of the system; name: name of the thread, or 0 */
+	JOURNAL_STEP,	/* a step begins and the previous one ends; value: number of the step */
+	JOURNAL_END,	/* the step ends; value 1: it is dropped */
+	JOURNAL_SLICE,	/* a slice ends at ts; value: its duration */
 	JOURNAL_VALUE	/* value: the bits of a double */
 };
 
 struct journal_record {
-	int64_t ts_ns; /* since 1970, but of a clock that never jumps */
+	int64_t ts_ns; /* nanoseconds since 1970, from a clock that never jumps */
 	int64_t value;
 	uint32_t name;	 /* number of a JOURNAL_NAME, from 1 */
 	uint32_t thread; /* number of a JOURNAL_THREAD, from 1 */
 	uint16_t kind;
 	uint16_t zero;
-	uint32_t check; /* of what is before; of a JOURNAL_NAME, of its text, too */
+	uint32_t check; /* checksum of the bytes before; for a JOURNAL_NAME also of its text */
 };
 _Static_assert(sizeof(struct journal_record) == 32, "layout");
 
@@ -47,7 +48,7 @@ static inline uint64_t journal_text_slots(uint64_t bytes)
 
 struct journal_thread {
 	int64_t tid;
-	int64_t last_ns; /* end of its last slice, or begin of its step */
+	int64_t last_ns; /* end of the thread's last slice, or begin of its step */
 };
 
 struct journal {
@@ -55,10 +56,10 @@ struct journal {
 	int fd;
 	char *path;
 	size_t path_size;
-	pthread_mutex_t lock; /* for all below */
-	int64_t wall_ns;      /* what is added to the monotonic clock */
-	/* The segment that is being filled. */
-	uint64_t at, size; /* in the file */
+	pthread_mutex_t lock; /* guards all members below */
+	int64_t wall_ns;      /* nanoseconds to add to the monotonic clock */
+	/* The segment that is being filled: */
+	uint64_t at, size; /* position and size in the file */
 	char *map;
 	size_t map_size;
 	struct journal_record *slots;
@@ -67,35 +68,36 @@ struct journal {
 	struct opw_out out;
 	struct journal_thread *threads;
 	size_t thread_count, thread_cap;
-	struct map names; /* by text */
+	struct map names; /* names by text */
 	struct str *texts;
 	size_t name_count, name_cap;
 	struct arena text_arena;
-	uint32_t *alive; /* a page that a child process finds wiped */
-	int64_t pid;	 /* where the system cannot do that */
+	uint32_t *alive; /* a page that a child process finds zeroed */
+	int64_t pid;	 /* process id, for systems that cannot do that */
 	int64_t next_step;
 	bool in_step;
 	uint64_t lost;
-	struct ow_error failure; /* the first one: from then on records are lost */
+	struct ow_error failure; /* first failure: from then on records are lost */
 };
 
-/* Creates the file again; a regular file of that name is replaced, and programs that have it open keep the old one. */
+/* Creates the file; a regular file of that name is replaced, and programs that have it open keep the old
+ * one. */
 ow_status journal_open(struct journal *j, struct mem *mem, const char *path, const char *writer,
 		       struct ow_error *err);
-/* Writes the footer, flushes, and releases; gives the first failure. In a child process it only releases. */
+/* Writes the footer, flushes and releases; returns the first failure. In a child process it only releases. */
 ow_status journal_close(struct journal *j, struct ow_error *err);
 
-/* False in a child process. */
+/* Returns false in a child process. */
 bool journal_is_ours(const struct journal *j);
 int64_t journal_now(const struct journal *j);
-/* The number of a text, 0 when there is no room. Longer ones are cut to JOURNAL_TEXT_MAX. */
+/* Returns the number of a text, 0 if there is no room. Texts are cut to JOURNAL_TEXT_MAX. */
 uint32_t journal_name(struct journal *j, struct str text);
 /* Sets the name of the calling thread. */
 void journal_name_thread(struct journal *j, uint32_t name);
-/* Names the time since this thread's last slice, or since the step began. */
+/* Names the time since this thread's last slice, or since the begin of the step. */
 void journal_mark(struct journal *j, uint32_t name);
 void journal_slice(struct journal *j, uint32_t name, int64_t start_ns, int64_t end_ns);
-/* INT64_MIN: the next number. Gives the number. */
+/* Begins a step; INT64_MIN: the next number. Returns the number. */
 int64_t journal_step(struct journal *j, int64_t number, int64_t start_ns);
 void journal_end_step(struct journal *j, bool drop);
 void journal_value(struct journal *j, uint32_t name, double value);

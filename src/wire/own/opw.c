@@ -54,8 +54,6 @@ static void set_problem(struct opw_file *file, uint64_t offset, const char *form
 	va_end(args);
 }
 
-/* ---- header ---- */
-
 static ow_status read_header(struct opw_file *file, struct ow_error *err)
 {
 	const struct input *in = file->in;
@@ -80,8 +78,6 @@ static ow_status read_header(struct opw_file *file, struct ow_error *err)
 	return OW_OK;
 }
 
-/* ---- heads ---- */
-
 static bool is_text(const char *name, size_t size)
 {
 	return memchr(name, '\0', size) != NULL;
@@ -97,7 +93,8 @@ static bool block_fits(const struct opw_head *head, const struct opw_block *bloc
 	       block->size <= head->size - block->offset;
 }
 
-/* Why a head cannot be used, or NULL. `left`: bytes of the file from its start on. */
+/* Returns why a head cannot be used, or NULL. `left`: number of bytes from its start to the end
+ * of the file. */
 static const char *head_fault(const struct opw_head *head, uint64_t left)
 {
 	if (memcmp(head->magic, OPW_SEGMENT_MAGIC, sizeof(head->magic)) != 0)
@@ -138,9 +135,7 @@ static ow_status add_segment(struct opw_file *file, struct arena *arena,
 	return OW_OK;
 }
 
-/* ---- with a footer ---- */
-
-/* The heads that a footer lists; false when they make no sense. */
+/* Parses the heads that a footer lists; false if they are implausible. */
 static bool parse_footer(struct opw_file *file, struct arena *arena, struct str text,
 			 uint64_t segments, ow_status *status, struct ow_error *err)
 {
@@ -190,7 +185,7 @@ static bool read_trailer(const struct opw_file *file, struct opw_trailer *t)
 	       t->footer_size == size - sizeof(*t) - t->footer_offset;
 }
 
-/* The footer's heads as one text, from the arena; false when there is no usable footer. */
+/* Reads the footer's heads as one text, from the arena; false without a usable footer. */
 static bool read_footer(const struct opw_file *file, struct arena *arena, struct opw_trailer *t,
 			struct str *text, ow_status *status, struct ow_error *err)
 {
@@ -232,9 +227,8 @@ static ow_status read_by_footer(struct opw_file *file, struct arena *arena, stru
 	return status;
 }
 
-/* ---- without ---- */
-
-/* A file that was added to has an old trailer among its segments. */
+/* Returns whether a trailer is at this place: a file that was extended has an old trailer among
+ * its segments. */
 static bool is_trailer(const struct opw_file *file, uint64_t offset)
 {
 	char magic[8];
@@ -244,7 +238,8 @@ static bool is_trailer(const struct opw_file *file, uint64_t offset)
 	       memcmp(magic, OPW_END_MAGIC, sizeof(magic)) == 0;
 }
 
-/* One segment at `offset`; NULL or why not. *size is how far the next one is. */
+/* Reads one segment at `offset`; returns NULL, or the reason why not. *size becomes the distance
+ * to the next one. */
 static const char *walk_segment(struct opw_file *file, struct arena *arena, uint64_t offset,
 				uint64_t *size, ow_status *status, struct ow_error *err)
 {
@@ -276,7 +271,7 @@ static const char *walk_segment(struct opw_file *file, struct arena *arena, uint
 		return fault;
 	segment.blocks = blocks;
 	*size = segment.head.size;
-	/* Records of a journal are checked one by one, by their reader. */
+	/* the reader of a journal checks its records one by one */
 	for (uint32_t i = 0; i < segment.head.block_count && segment.head.kind != OPW_JOURNAL;
 	     i++) {
 		*status = opw_check_block(file, &segment, &blocks[i], err);
@@ -334,8 +329,6 @@ ow_status opw_read(struct opw_file *file, const struct input *in, struct arena *
 	return OW_OK;
 }
 
-/* ---- blocks ---- */
-
 ow_status opw_damaged(const struct opw_file *file, const struct opw_segment *segment,
 		      const struct opw_block *block, struct ow_error *err)
 {
@@ -381,7 +374,7 @@ ow_status opw_check_block(const struct opw_file *file, const struct opw_segment 
 }
 
 #define CHUNK ((size_t)256 << 10)
-#define BYTES_TARGET ((uint64_t)16 << 20) /* a segment of bytes ends after this many */
+#define BYTES_TARGET ((uint64_t)16 << 20) /* a segment of bytes ends after this many bytes */
 
 void opw_writer_init(struct opw_writer *w, struct mem *mem, const struct opw_out *out)
 {
@@ -400,7 +393,7 @@ static ow_status write_at(const struct opw_writer *w, uint64_t offset, const voi
 	return len ? w->out->write_at(w->out->arg, offset, bytes, len, err) : OW_OK;
 }
 
-/* Zeros up to the next aligned place. */
+/* Writes zeros up to the next aligned place. */
 static ow_status pad(const struct opw_writer *w, uint64_t offset, struct ow_error *err)
 {
 	static const char zeros[OPW_ALIGN];
@@ -441,7 +434,8 @@ uint64_t opw_segment_size(const struct opw_part *parts, uint32_t count)
 	return size;
 }
 
-/* Completes a head, writes it with its blocks' descriptions, and keeps a copy for the footer. */
+/* Completes a head, writes it with the descriptions of its blocks, and keeps a copy for the
+ * footer. */
 static ow_status put_heads(struct opw_writer *w, uint64_t offset, struct opw_head *head,
 			   const struct opw_block *blocks, struct ow_error *err)
 {
@@ -463,7 +457,7 @@ static ow_status put_heads(struct opw_writer *w, uint64_t offset, struct opw_hea
 	return w->heads.failed ? error_no_memory(err) : OW_OK;
 }
 
-/* The bytes of one block, and their checksum. */
+/* Writes the bytes of one block and computes their checksum. */
 static ow_status put_part(struct opw_writer *w, uint64_t offset, const struct opw_part *part,
 			  uint32_t *crc, struct ow_error *err)
 {
@@ -576,8 +570,6 @@ ow_status opw_put_footer(struct opw_writer *w, uint64_t *size, struct ow_error *
 	*size = trailer.file_size;
 	return write_at(w, w->at, &trailer, sizeof(trailer), err);
 }
-
-/* ---- blocks of a recording ---- */
 
 #define LIVE_BLOCK_MAX ((uint64_t)1 << 30)
 

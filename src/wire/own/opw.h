@@ -18,46 +18,47 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the layout is little-
 #define OPW_MAGIC "\x89OPW\r\n\x1a\n"
 #define OPW_SEGMENT_MAGIC "OPW-SEG\n"
 #define OPW_END_MAGIC "OPW-END\n"
-#define OPW_MAJOR 1 /* an older program must not read it */
-#define OPW_MINOR 2 /* an older program may read it */
+#define OPW_MAJOR 1 /* major version: older programs must not read the file */
+#define OPW_MINOR 2 /* minor version: older programs may read the file */
 #define OPW_ALIGN 64
 #define OPW_BLOCKS_MAX 4096
 
 struct opw_header {
 	char magic[8];
 	uint32_t major, minor;
-	char writer[40]; /* "opwatch 0.1.0", for people */
+	char writer[40]; /* text for people: "opwatch 0.1.0" */
 	uint32_t zero;
-	uint32_t crc; /* of what is before */
+	uint32_t crc; /* checksum of the bytes before */
 };
 
 enum opw_kind {
-	OPW_META = 1,	 /* values of the whole: each a block */
+	OPW_META = 1,	 /* values about the whole file, one block each */
 	OPW_STRINGS = 2, /* blocks "length" and "text" */
-	OPW_ROWS = 3,	 /* rows of a table: each column a block */
-	OPW_BYTES = 4,	 /* what args_offset and record_offset point to */
+	OPW_ROWS = 3,	 /* rows of a table, one block per column */
+	OPW_BYTES = 4,	 /* bytes that args_offset and record_offset refer to */
 	OPW_FOOTER = 5,	 /* block "heads" */
-	OPW_JOURNAL = 6, /* block "records", each with a checksum of its own; wire/own/journal.h */
-	OPW_LIVE = 7,	 /* records of running programs, described at the end */
+	OPW_JOURNAL = 6, /* block "records", each with its own checksum; see wire/own/journal.h */
+	OPW_LIVE = 7,	 /* records of running programs, described at the end of this header */
 };
 
 struct opw_head {
 	char magic[8];
 	uint32_t kind;
 	uint32_t block_count;
-	uint64_t size; /* of the whole segment, a multiple of OPW_ALIGN */
+	uint64_t size; /* size of the whole segment, a multiple of OPW_ALIGN */
 	uint64_t first_row, row_count;
 	char table[32];
 	uint32_t zero[5];
-	uint32_t crc; /* of this struct with crc = 0, then of the blocks' descriptions */
+	/* checksum of this struct with crc = 0, then of the descriptions of the blocks */
+	uint32_t crc;
 };
 
-/* One column, or one value: its description, right after the head. */
+/* Description of one column or value, right after the head. */
 struct opw_block {
 	char name[32];
 	char type[16];
-	uint64_t offset; /* from the start of the segment, a multiple of OPW_ALIGN */
-	uint64_t size;	 /* bytes */
+	uint64_t offset; /* offset from the start of the segment, a multiple of OPW_ALIGN */
+	uint64_t size;	 /* size in bytes */
 	uint32_t value_size;
 	uint32_t crc;
 };
@@ -79,7 +80,7 @@ static inline uint64_t opw_round(uint64_t size)
 	return (size + OPW_ALIGN - 1) & ~(uint64_t)(OPW_ALIGN - 1);
 }
 
-/* Fuzzers cannot guess checksums: in their build every one is right, so that they get to what is behind. */
+/* Compares checksums. In fuzzer builds all are equal, because fuzzers cannot guess checksums. */
 static inline bool opw_same_crc(uint32_t computed, uint32_t stored)
 {
 #ifdef OPWATCH_FUZZ
@@ -91,7 +92,7 @@ static inline bool opw_same_crc(uint32_t computed, uint32_t stored)
 #endif
 }
 
-/* Blocks with a fixed name, by number; those of OPW_LIVE come with the recordings below. */
+/* Numbers of blocks with a fixed name; those of OPW_LIVE follow with the recordings below. */
 enum opw_block_id {
 #define OPW_BLOCK(kind, id, name, type, value_size) OPW_BLOCK_##id,
 #include "wire/own/opw_blocks.def"
@@ -104,7 +105,7 @@ struct opw_block_info {
 };
 extern const struct opw_block_info opw_block_info[OPW_BLOCK_COUNT];
 
-/* ---- reading ---- */
+/* Reading: */
 
 struct opw_segment {
 	uint64_t offset;
@@ -115,11 +116,11 @@ struct opw_segment {
 struct opw_file {
 	const struct input *in;
 	struct opw_header header;
-	struct opw_segment *segments; /* in file order; footers are left out */
+	struct opw_segment *segments; /* segments in file order, without footers */
 	size_t count, cap;
-	bool complete;	   /* the footer was there: nothing is missing */
-	uint64_t end;	   /* when not: the first byte that is not used */
-	char problem[160]; /* and why */
+	bool complete;	   /* the footer exists, so nothing is missing */
+	uint64_t end;	   /* otherwise: offset of the first unused byte */
+	char problem[160]; /* otherwise: the reason */
 };
 
 /* Reads and checks the header and all heads; of a file without footer also every block, up to the first
@@ -127,13 +128,13 @@ struct opw_file {
 ow_status opw_read(struct opw_file *file, const struct input *in, struct arena *arena,
 		   struct ow_error *err);
 
-/* NULL when the segment has no block of that name. */
+/* Returns the block of that name; NULL if the segment has none. */
 const struct opw_block *opw_find_block(const struct opw_segment *segment, const char *name);
 
-/* Whether a block's bytes are those that were written; err names the place. */
+/* Checks that the bytes of a block are those that were written; err names the place. */
 ow_status opw_check_block(const struct opw_file *file, const struct opw_segment *segment,
 			  const struct opw_block *block, struct ow_error *err);
-/* The error of a block that is not. */
+/* Sets the error of a damaged block. */
 ow_status opw_damaged(const struct opw_file *file, const struct opw_segment *segment,
 		      const struct opw_block *block, struct ow_error *err);
 
@@ -142,7 +143,7 @@ static inline bool opw_is(struct str head)
 	return head.len >= 8 && memcmp(head.ptr, OPW_MAGIC, 8) == 0;
 }
 
-/* Whether `head` is the beginning of a file whose first segment has that kind. */
+/* Returns whether `head` begins a file whose first segment has that kind. */
 static inline bool opw_starts_with(struct str head, enum opw_kind kind)
 {
 	struct opw_head first;
@@ -154,16 +155,16 @@ static inline bool opw_starts_with(struct str head, enum opw_kind kind)
 	       first.kind == kind;
 }
 
-/* ---- writing ---- */
+/* Writing: */
 
-/* Where bytes go, at any place. */
+/* An output that accepts bytes at any offset. */
 struct opw_out {
 	ow_status (*write_at)(void *arg, uint64_t offset, const void *bytes, size_t len,
 			      struct ow_error *err);
 	void *arg;
 };
 
-/* One block to be written: bytes, or a function that writes the next `len` of them. */
+/* One block to be written: bytes, or a function that writes the next `len` bytes. */
 struct opw_part {
 	const char *name, *type;
 	uint32_t value_size;
@@ -173,17 +174,17 @@ struct opw_part {
 	void *arg;
 };
 
-/* Sets name, type and size of a value. */
+/* Sets name, type and size of a block. */
 void opw_name_block(struct opw_block *block, enum opw_block_id id);
-/* A block with a fixed name, from `size` bytes. */
+/* Makes a block with a fixed name from `size` bytes. */
 struct opw_part opw_part_of(enum opw_block_id id, const void *bytes, uint64_t size);
 
 struct opw_writer {
 	const struct opw_out *out;
-	struct buf heads; /* for the footer */
+	struct buf heads; /* copies of the heads, for the footer */
 	uint64_t segment_count;
-	uint64_t at; /* where the next segment goes */
-	/* a segment of bytes being written */
+	uint64_t at; /* offset of the next segment */
+	/* The segment of bytes that is being written: */
 	uint64_t bytes_start, bytes_len;
 	uint32_t bytes_crc;
 	bool in_bytes;
@@ -192,9 +193,9 @@ struct opw_writer {
 void opw_writer_init(struct opw_writer *w, struct mem *mem, const struct opw_out *out);
 void opw_writer_release(struct opw_writer *w);
 
-/* The header, at the start. */
+/* Writes the header at the start. */
 ow_status opw_put_header(struct opw_writer *w, const char *writer, struct ow_error *err);
-/* A whole segment, and how long it will be. */
+/* Write a whole segment, and compute its length. */
 ow_status opw_put_segment(struct opw_writer *w, enum opw_kind kind, const char *table,
 			  uint64_t first_row, uint64_t row_count, const struct opw_part *parts,
 			  uint32_t count, struct ow_error *err);
@@ -204,7 +205,7 @@ uint64_t opw_segment_size(const struct opw_part *parts, uint32_t count);
 ow_status opw_begin_item(struct opw_writer *w, uint64_t *offset, struct ow_error *err);
 ow_status opw_put_bytes(struct opw_writer *w, const void *bytes, size_t len, struct ow_error *err);
 ow_status opw_end_bytes(struct opw_writer *w, struct ow_error *err);
-/* Footer and trailer; *size becomes the size of the file. */
+/* Writes footer and trailer; *size becomes the size of the file. */
 ow_status opw_put_footer(struct opw_writer *w, uint64_t *size, struct ow_error *err);
 
 /* ---- recordings of running programs ----
@@ -219,25 +220,26 @@ ow_status opw_put_footer(struct opw_writer *w, uint64_t *size, struct ow_error *
 
 #define LIVE_VERSION 1u
 
-/* "session", once, first: where and when. */
+/* Block "session", once, first: place and time of the recording. */
 struct live_session {
 	uint32_t version, zero;
 	int64_t monotonic_ns,
-		wall_ns; /* the clock of all records, and the time of day, read together */
+		wall_ns; /* clock of all records, and the time of day, read together */
 	char host[64];
 };
 
-/* "process": of a job. */
+/* Block "process": a process of a job. */
 struct live_process {
-	uint32_t number; /* in the recording, from 1 */
+	uint32_t number; /* number in the recording, from 1 */
 	uint32_t pid, parent;
-	uint32_t flags; /* enum live_process_flags */
+	uint32_t flags; /* flags of enum live_process_flags */
 	int64_t monotonic_ns,
-		wall_ns; /* as the process sees them: another clock in another time namespace */
+		/* clocks as the process sees them; another time namespace has another clock */
+		wall_ns;
 };
 enum live_process_flags {
-	LIVE_FORKED = 1 << 0,	/* and nothing was executed since */
-	LIVE_REFUSED = 1 << 1,	/* its recorder has another version: nothing is known of it */
+	LIVE_FORKED = 1 << 0,	/* the process was forked and has executed no program since */
+	LIVE_REFUSED = 1 << 1,	/* its recorder has another version, so nothing is known about it */
 	LIVE_ATTACHED = 1 << 2, /* the process ran before it was recorded */
 };
 
@@ -245,84 +247,86 @@ enum live_process_flags {
  * what a queue of a device is called. */
 struct live_place {
 	uint32_t process, ring;
-	uint32_t id;	       /* thread, or queue */
+	uint32_t id;	       /* id of the thread or queue */
 	uint32_t first;	       /* 1: the first thread of its process */
-	uint32_t name, device; /* of a queue: names */
+	uint32_t name, device; /* for a queue: names of the queue and its device */
 	uint64_t zero;
 };
 
-/* "run": which records follow in "record", one run after the other. */
+/* Block "run": a run of consecutive records in the block "record". */
 struct live_run {
 	uint32_t process, ring;
 	uint64_t first; /* number of the first record in its ring */
 	uint32_t count;
-	uint32_t dropped_marks; /* of those dropped: ranges, which may be ends of steps */
-	uint64_t dropped;	/* of the ring, so far */
+	uint32_t dropped_marks; /* number of dropped records that may mark ends of steps */
+	uint64_t dropped;	/* number of records that the ring dropped so far */
 };
 
-/* "text": this, the bytes, and zeros up to a multiple of 8. */
+/* Block "text": this struct, the bytes, and zeros up to a multiple of 8. */
 struct live_text {
 	uint32_t process;
 	uint32_t kind;	 /* enum live_text_kind */
-	uint32_t number; /* of a name: in records; of a hook: enum ring_hook */
+	uint32_t number; /* for a name: its number in records; for a hook: enum ring_hook */
 	uint32_t len;
 };
 enum live_text_kind {
 	LIVE_NAME = 1,
-	LIVE_COMMAND,  /* words that end with NUL */
-	LIVE_IDENTITY, /* NAME=VALUE, ends with NUL each */
-	LIVE_ARMED,    /* a hook is in place */
-	LIVE_UNKNOWN,  /* a hook was refused, and why */
-	LIVE_THREAD,   /* number: thread id; what it is called by now */
-	LIVE_NOTE,     /* for people; process 0: of all */
-	LIVE_SOURCE    /* process 0; number: in "frame"; a function, or a file of sources */
+	LIVE_COMMAND,  /* command line: words that end with NUL */
+	LIVE_IDENTITY, /* variables NAME=VALUE, each with a NUL */
+	LIVE_ARMED,    /* a hook is installed */
+	LIVE_UNKNOWN,  /* a hook was refused, with the reason */
+	LIVE_THREAD,   /* number: thread id; text: its current name */
+	LIVE_NOTE,     /* note for people; process 0: about all */
+	/* process 0; number: as used in "frame"; text: a function, or a source file */
+	LIVE_SOURCE
 };
 
-/* "count": what a process called so far. */
+/* Block "count": calls of a process so far. */
 struct live_count {
 	uint32_t process;
-	uint32_t counter; /* enum ring_counter, or LIVE_IO_READ and on */
-	int64_t ts_ns;	  /* monotonic */
+	uint32_t counter; /* enum ring_counter, or LIVE_IO_READ and up */
+	int64_t ts_ns;	  /* monotonic time */
 	uint64_t calls, ns, bytes;
 };
-/* Of /proc/PID/io and /proc/PID/fd, beside the counters of the recorder: what the system knows. */
-#define LIVE_IO_READ 64u    /* bytes that went through read calls of any thread */
-#define LIVE_IO_STORAGE 65u /* bytes that came from a disk for the process, by whatever means */
-#define LIVE_IO_URING 66u   /* calls: instances of io_uring that it has */
+/* Counters from /proc/PID/io and /proc/PID/fd, in addition to those of the recorder. */
+#define LIVE_IO_READ 64u    /* bytes that read calls of any thread transferred */
+#define LIVE_IO_STORAGE 65u /* bytes that came from a disk for the process */
+#define LIVE_IO_URING 66u   /* calls: number of its io_uring instances */
 /* Of /proc/PID/task/TID/schedstat, of threads that record and of the first one: calls is the thread, ns its time on a
  * processor so far, bytes the nanoseconds that it was ready and waited for one. */
 #define LIVE_SCHEDULED 67u
-/* At the end of a process: calls that were counted since the last record of that name and not recorded. ns is the name. */
+/* At the end of a process: calls of a name that were counted after its last record and not recorded. ns is
+ * the name. */
 #define LIVE_UNRECORDED 68u
 
 /* "frame", "stack", "sample": stacks of Python code, read from outside. Each frame and stack is written once; those
  * that a stack or a sample is made of come in the same segment, or in one before. */
 struct live_frame {
-	uint32_t number;	 /* numbered from 1 */
-	uint32_t function, file; /* texts: LIVE_SOURCE */
+	uint32_t number;	 /* number of the frame, from 1 */
+	uint32_t function, file; /* numbers of LIVE_SOURCE texts */
 	int32_t line, function_line;
 	uint32_t zero;
 };
 struct live_stack {
-	uint32_t number;	/* numbered from 1 */
-	uint32_t parent, frame; /* parent 0: the outermost */
+	uint32_t number;	/* number of the stack, from 1 */
+	uint32_t parent, frame; /* numbers of the caller's stack (0: outermost) and of the frame */
 	uint32_t zero;
 };
 struct live_sample {
 	uint32_t process, tid, stack, zero;
-	int64_t ts_ns;	 /* monotonic */
-	int64_t wall_ns; /* since the sample before, running or not */
-	int64_t cpu_ns;	 /* of these, on a processor */
+	int64_t ts_ns;	 /* monotonic time */
+	int64_t wall_ns; /* time since the previous sample, running or not */
+	int64_t cpu_ns;	 /* part of it on a processor */
 };
 
-/* "end": the process is gone, or is not recorded any more. */
+/* Block "end": the process has ended, or is no longer recorded. */
 struct live_end {
 	uint32_t process;
 	uint32_t texts_lost, rings_lost, zero;
 	int64_t ts_ns;
 };
 
-/* The blocks, in the order of writing. */
+/* Blocks in the order of writing. */
 enum live_block {
 #define LIVE_BLOCK(id, name, value_size) LIVE_BLOCK_##id,
 #include "wire/own/opw_blocks.def"
@@ -355,20 +359,21 @@ static inline uint64_t live_text_bytes(uint64_t len)
 /* The blocks of one segment. */
 struct live_blocks {
 	struct buf bytes;
-	struct str all[LIVE_BLOCKS]; /* empty when there is none, or it is damaged */
+	struct str all[LIVE_BLOCKS]; /* content of each block; empty if it is missing or damaged */
 };
 
 void live_blocks_init(struct live_blocks *b, struct mem *mem);
 void live_blocks_release(struct live_blocks *b);
-/* Those of `wanted`, a bit each. Fails when the file cannot be read, or without memory. */
+/* Reads the blocks in `wanted` (one bit each). Fails if the file cannot be read, or without
+ * memory. */
 ow_status live_blocks_read(struct live_blocks *b, const struct input *in,
 			   const struct opw_segment *segment, unsigned wanted,
 			   struct ow_error *err);
 
-/* The same of a segment that is in memory, which the blocks are parts of. False when something is damaged. */
+/* Finds the blocks of a segment in memory; the result points into it. False if something is damaged. */
 bool live_blocks_find(struct str segment, unsigned wanted, struct str all[LIVE_BLOCKS]);
 
-/* Goes through the rows of a block, which need not be aligned. */
+/* Iterates over the rows of a block, which need not be aligned. */
 #define LIVE_EACH_ROW(block, type, row, body)                                                      \
 	do {                                                                                       \
 		struct str left_ = (block);                                                        \
@@ -379,7 +384,7 @@ bool live_blocks_find(struct str segment, unsigned wanted, struct str all[LIVE_B
 		}                                                                                  \
 	} while (0)
 
-/* Takes the first text off a block of texts; false when there is none, or it is cut short. */
+/* Takes the first text off a block of texts; false if there is none or it is cut short. */
 bool live_text_next(struct str *block, struct live_text *head, struct str *text);
 
 #endif

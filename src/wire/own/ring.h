@@ -25,19 +25,21 @@
 #define RING_PROCESS_MAGIC "OPW-PROC"
 #define RING_HELLO_MAGIC "OPW-HELO"
 
-/* How a job learns where to report, and what the other side speaks: a number, RING_VERSION. */
+/* Environment variables through which a job learns where to report and the collector's
+ * RING_VERSION. */
 #define RING_ENV_SOCKET "OPWATCH_RECORDER_SOCKET"
 #define RING_ENV_VERSION "OPWATCH_RECORDER_VERSION"
-#define RING_ENV_RECORDS "OPWATCH_RECORDER_RING" /* records of a ring, a power of two */
-/* "1": the collector ends with the job, so that there is no reason to connect to another one. */
+#define RING_ENV_RECORDS "OPWATCH_RECORDER_RING" /* number of records of a ring, a power of two */
+/* "1": the collector ends with the job, so the job does not connect to another one. */
 #define RING_ENV_ONCE "OPWATCH_RECORDER_ONCE"
-/* The result of ring_filters for the process that starts the job. */
+/* Result of ring_filters in the process that starts the job. */
 #define RING_ENV_FILTERS "OPWATCH_RECORDER_FILTERS"
 
-/* The function whose calls begin steps; or NULL. */
+/* Name of the function whose calls begin steps; or unset. */
 #define RING_ENV_MARKER "OPWATCH_STEP_MARKER"
-#define RING_MARKER_MAX 128u /* bytes, with the end */
-/* Added to the version with which `opwatch attach` starts the recorder: the marker follows the path of the socket, after a new line. */
+#define RING_MARKER_MAX 128u /* largest size in bytes, including the NUL */
+/* Flag in the version with which `opwatch attach` starts the recorder: the marker follows the path of the
+ * socket, after a newline. */
 #define RING_WITH_MARKER (1u << 16)
 
 #define RING_RECORDS 16384u
@@ -46,21 +48,23 @@
 
 enum ring_kind {
 	RING_NONE,
-	RING_THREAD, /* all that follows is of thread `id`, called `name`; `bytes` 1: it is the first of its process */
-	RING_SLICE, /* what the thread did */
-	RING_SPAN,  /* began on one thread and ended on another: not part of what this thread did */
-	RING_DEVICE,  /* what a device did on queue `stream` */
-	RING_QUEUE,   /* queue `stream` is called `name`; `id`: of which device, a text */
-	RING_SLICE_OF /* what thread `stream` did, recorded by another one */
+	/* the following records belong to thread `id`, called `name`; `bytes` 1: it is the first
+	 * of its process */
+	RING_THREAD,
+	RING_SLICE,   /* activity of the thread */
+	RING_SPAN,    /* activity that began on one thread and ended on another */
+	RING_DEVICE,  /* activity of a device on queue `stream` */
+	RING_QUEUE,   /* queue `stream` is called `name`; `id`: text with the name of its device */
+	RING_SLICE_OF /* activity of thread `stream`, recorded by another thread */
 };
 
 enum ring_category {
 	RING_OTHER,
-	RING_OPERATOR,	 /* an operator of a framework */
-	RING_BACKWARD,	 /* the same, of the backward pass */
-	RING_RANGE,	 /* what people and frameworks put around operators */
-	RING_FILE_READ,	 /* bytes, stream: the descriptor */
-	RING_FILE_WRITE, /* likewise, and flushes */
+	RING_OPERATOR,	 /* operator of a framework */
+	RING_BACKWARD,	 /* operator of the backward pass */
+	RING_RANGE,	 /* range that a program or framework marks around operators */
+	RING_FILE_READ,	 /* read of a file; `stream` is the descriptor */
+	RING_FILE_WRITE, /* write or flush of a file; `stream` is the descriptor */
 	RING_FILE_OPEN,
 	RING_OPENCL_CALL,
 	RING_OPENCL_WAIT,
@@ -70,22 +74,22 @@ enum ring_category {
 	RING_KERNEL,
 	RING_COPY_TO_DEVICE,
 	RING_COPY_TO_HOST,
-	RING_COPY_DEVICE, /* from device memory to device memory, and fills */
+	RING_COPY_DEVICE, /* copy within device memory, or a fill */
 	RING_COLLECTIVE,
-	RING_STEP, /* a step begins: a call of the function that --step-marker names */
+	RING_STEP, /* begin of a step: a call of the function that --step-marker names */
 	RING_CATEGORIES
 };
 
 struct ring_record {
-	uint64_t start_ns; /* CLOCK_MONOTONIC */
+	uint64_t start_ns; /* start in CLOCK_MONOTONIC */
 	uint64_t dur_ns;
 	uint64_t bytes;
-	uint64_t id;   /* joins a call and the work it started; 0 = none */
-	uint32_t name; /* a text of the process, see ring_text; 0 = none */
+	uint64_t id;   /* id that joins a call and the work it started; 0 = none */
+	uint32_t name; /* number of a text of the process, see ring_text; 0 = none */
 	uint32_t stream;
 	uint32_t sequence; /* low half of the record's number in the ring */
 	uint16_t kind, category;
-	uint32_t stack, step; /* 0: not known */
+	uint32_t stack, step; /* numbers of stack and step; 0: unknown */
 	/* 0, or where calls come too fast to record each: calls that this one stands for, itself included. `bytes` is of all of
 	 * them, `dur_ns` of this one. */
 	uint32_t calls;
@@ -93,16 +97,16 @@ struct ring_record {
 };
 _Static_assert(sizeof(struct ring_record) == 64, "layout");
 
-/* Calls that are counted instead of recorded one by one. */
+/* Counters of calls that are not recorded one by one. */
 enum ring_counter {
 	RING_SEND,
 	RING_RECEIVE,
 	RING_POLL,
-	RING_PIPE_READ, /* reads of what is not a file: pipes, terminals, local sockets */
+	RING_PIPE_READ, /* reads from pipes, terminals and local sockets */
 	RING_PIPE_WRITE,
-	RING_READS, /* all calls that read, of files, pipes and sockets: what the system counts, too */
-	RING_FILE_READS, /* those of files */
-	RING_MAPPED,	 /* files that were mapped: bytes of the mappings */
+	RING_READS,	 /* all reads of files, pipes and sockets, as the kernel counts them */
+	RING_FILE_READS, /* reads of files */
+	RING_MAPPED,	 /* mapped files: bytes of the mappings */
 	RING_COUNTERS
 };
 
@@ -110,12 +114,12 @@ struct ring_count {
 	_Atomic uint64_t calls, ns, bytes;
 };
 
-/* Calls that come too fast are counted here, and recorded now and then with the number of those since. */
-#define RING_SAMPLED 32u /* kinds of calls of the C library, each on some descriptors */
-#define RING_OPS 96u	 /* places from which operators are called */
+/* Counters of calls that are too frequent: they are recorded now and then with the number of calls since. */
+#define RING_SAMPLED 32u /* number of kinds of C library calls, each on some descriptors */
+#define RING_OPS 96u	 /* number of places from which operators are called */
 struct ring_sampled {
-	_Atomic uint64_t calls, bytes; /* since the last record */
-	_Atomic uint32_t name;	       /* of the record; a text */
+	_Atomic uint64_t calls, bytes; /* calls and bytes since the last record */
+	_Atomic uint32_t name;	       /* text number of the record's name */
 	/* While a record is written that takes these calls: the head behind it. A process that is killed then has them either in the
 	 * record, which is complete when the head is there, or here. */
 	_Atomic uint32_t taken;
@@ -124,20 +128,22 @@ struct ring_sampled {
 struct ring {
 	char magic[8];
 	uint32_t version;
-	uint32_t records; /* a power of two */
-	uint32_t number;  /* of the process, from 1 */
+	uint32_t records; /* number of records, a power of two */
+	uint32_t number;  /* number of the ring in its process, from 1 */
 	uint32_t pid;
-	/* Of the writer. */
+	/* Members that the writer changes: */
 	_Alignas(64) _Atomic uint64_t head;
 	_Atomic uint64_t dropped;
-	_Atomic uint32_t idle;	 /* 1: its thread has ended */
-	_Atomic uint32_t thread; /* whose it is, for a collector that comes later; 0: unknown */
+	_Atomic uint32_t idle; /* 1: the thread of the ring has ended */
+	/* thread of the ring, for a collector that connects later; 0: unknown */
+	_Atomic uint32_t thread;
 	struct ring_count counts[RING_COUNTERS];
-	/* Of the reader. */
+	/* Members that the reader changes: */
 	_Alignas(64) _Atomic uint64_t tail;
-	_Atomic uint64_t counted; /* of those dropped, in sums that outlive the reader */
-	/* Of the writer, and rarely touched. */
-	_Atomic uint64_t dropped_marks; /* of those dropped, records that may mark ends of steps */
+	/* number of dropped records that are already in sums that outlive the reader */
+	_Atomic uint64_t counted;
+	/* Members that the writer rarely changes: */
+	_Atomic uint64_t dropped_marks; /* number of dropped records that may mark ends of steps */
 	struct ring_sampled sampled[RING_SAMPLED + RING_OPS];
 };
 #define RING_HEAD_BYTES 4096u
@@ -150,7 +156,7 @@ static inline uint64_t ring_bytes(uint32_t records)
 	return RING_HEAD_BYTES + (uint64_t)records * sizeof(struct ring_record);
 }
 
-/* From here on the reader finds that a ring is worth writing. */
+/* Returns the number of unread records from which on the reader writes a ring. */
 static inline uint32_t ring_plenty(uint32_t records)
 {
 	return records / 4;
@@ -186,18 +192,19 @@ static inline struct ring_record *ring_records(struct ring *ring)
 	return (struct ring_record *)(void *)((char *)ring + RING_HEAD_BYTES);
 }
 
-/* ---- the process ---- */
+/* The process: */
 
-/* Who moves it: the collector to RING_STOP and RING_REFUSED, the recorder to RING_STOPPED. */
+/* States of a process. The collector sets RING_STOP and RING_REFUSED, the recorder sets
+ * RING_STOPPED. */
 enum ring_state {
 	RING_RUN,
-	RING_STOP,    /* take the hooks out */
-	RING_STOPPED, /* they are out */
-	RING_REFUSED  /* the collector cannot read this */
+	RING_STOP,    /* the recorder should remove its hooks */
+	RING_STOPPED, /* the hooks are removed */
+	RING_REFUSED  /* the collector cannot read this version */
 };
 
 enum ring_hook {
-	RING_HOOK_FILES, /* and sockets */
+	RING_HOOK_FILES, /* files and sockets */
 	RING_HOOK_TORCH,
 	RING_HOOK_OPENCL,
 	RING_HOOK_CUDA,
@@ -209,31 +216,34 @@ enum ring_hook_state { RING_HOOK_ABSENT, RING_HOOK_ARMED, RING_HOOK_UNKNOWN, RIN
 
 struct ring_hook_info {
 	_Atomic uint32_t state; /* enum ring_hook_state */
-	_Atomic uint32_t text;	/* version, or why it was refused; 0 = none */
+	/* text number of the version or of the refusal's reason; 0 = none */
+	_Atomic uint32_t text;
 };
 
 struct ring_process {
 	char magic[8];
 	uint32_t version;
-	_Atomic uint32_t state; /* up to here the layout is the same in all versions */
+	_Atomic uint32_t state; /* up to this member the layout is the same in all versions */
 	uint32_t pid, parent;
-	uint32_t forked;     /* 1: by a recorded process, and nothing was executed since */
-	uint32_t text_bytes; /* of the texts, which end the region */
-	uint64_t clock_monotonic_ns, clock_wall_ns; /* read together */
-	uint32_t command; /* text: the command line, words separated by NUL */
-	uint32_t
-		identity; /* text: the variables that say which job and rank it is, NAME=VALUE and NUL each */
-	_Atomic uint32_t text_used;  /* in units of 8 bytes */
-	_Atomic uint32_t text_lost;  /* texts that had no room */
-	_Atomic uint32_t rings;	     /* made so far */
-	_Atomic uint32_t rings_lost; /* threads that have none: no memory, no descriptor */
+	/* 1: a recorded process forked this one, and it has executed no program since */
+	uint32_t forked;
+	uint32_t text_bytes;			    /* size of the texts at the end of the region */
+	uint64_t clock_monotonic_ns, clock_wall_ns; /* both clocks, read together */
+	uint32_t command; /* text number of the command line, words separated by NUL */
+	/* text number of the variables that identify job and rank, NAME=VALUE with a NUL each */
+	uint32_t identity;
+	_Atomic uint32_t text_used; /* used part of the texts, in units of 8 bytes */
+	_Atomic uint32_t text_lost; /* number of texts that had no room */
+	_Atomic uint32_t rings;	    /* number of rings made so far */
+	/* number of threads without a ring for lack of memory or descriptors */
+	_Atomic uint32_t rings_lost;
 	struct ring_hook_info hooks[RING_HOOKS];
-	_Atomic uint32_t patched; /* calls that go through the recorder at present */
+	_Atomic uint32_t patched; /* number of call sites that go through the recorder now */
 };
 
 #define RING_TEXT_BYTES (1u << 20)
 #define RING_TEXT_OFFSET 4096u
-#define RING_TEXT_MAX 2048u /* bytes of one text; longer ones are cut */
+#define RING_TEXT_MAX 2048u /* longest text in bytes; longer ones are cut */
 _Static_assert(sizeof(struct ring_process) <= RING_TEXT_OFFSET, "layout");
 
 /* A text: its length, then its bytes. Its number is its place in units of 8 bytes, so that 0 is none: the first
@@ -243,7 +253,7 @@ struct ring_text {
 	char bytes[];
 };
 
-/* ---- sandboxes ---- */
+/* Sandboxes: */
 
 /* Filters of system calls (seccomp) that a process has, from its /proc/PID/status. With more filters than the
  * collector has, the process may be killed for a recorder's calls. Old systems only say whether there are any. */
@@ -254,22 +264,22 @@ static inline unsigned long ring_filters(const char *status)
 	if (!mode || strtoul(mode + 9, NULL, 10) == 0)
 		return 0;
 	if (strtoul(mode + 9, NULL, 10) == 1)
-		return 1000; /* the strict kind, in which next to nothing may be called */
+		return 1000; /* the strict mode, in which almost no system call is allowed */
 	count = strstr(status, "\nSeccomp_filters:");
 	return count ? strtoul(count + 17, NULL, 10) : 1;
 }
 
-/* ---- messages, on a UNIX socket of sequenced packets; the first two kinds carry a descriptor ---- */
+/* Messages on a UNIX socket of sequenced packets; the first two kinds carry a descriptor. */
 
 enum ring_message_kind {
-	RING_HELLO = 1, /* the process's region; first of all */
-	RING_NEW,	/* a ring */
+	RING_HELLO = 1, /* first message: the shared memory of the process */
+	RING_NEW,	/* a new ring */
 	RING_REFUSAL	/* the library records nothing; `number`: enum ring_refusal */
 };
 
 enum ring_refusal {
-	RING_OTHER_VERSION, /* it does not speak the collector's version */
-	RING_NO_MEMORY	    /* RING_NO_MEMORY_TEXT */
+	RING_OTHER_VERSION, /* the recorder does not support the collector's version */
+	RING_NO_MEMORY	    /* memory is missing; see RING_NO_MEMORY_TEXT */
 };
 
 struct ring_message {
@@ -277,7 +287,7 @@ struct ring_message {
 	uint32_t version;
 	uint32_t kind;
 	uint32_t pid;
-	uint32_t number; /* of the ring */
+	uint32_t number; /* number of the ring */
 };
 
 #endif

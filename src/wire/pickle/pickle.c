@@ -39,8 +39,6 @@ void pickle_note_failure(struct pickle *p, ow_status status)
 		p->status = status;
 }
 
-/* ---- bytes ---- */
-
 const unsigned char *pickle_bytes(struct pickle *p, uint64_t len)
 {
 	const unsigned char *at;
@@ -81,12 +79,9 @@ bool pickle_line(struct pickle *p, struct str *line)
 	}
 }
 
-/* ---- objects ---- */
-
 bool pickle_push(struct pickle *p, struct pickle_value v)
 {
 	if (OW_UNLIKELY(p->count == p->cap)) {
-
 		if (!vec_reserve(p->mem, p->stack, p->cap, p->count + 1))
 			return pickle_no_memory(p);
 	}
@@ -145,8 +140,6 @@ bool pickle_push_text(struct pickle *p, struct str text)
 		return pickle_damaged(p, "a text of more than 4 GiB");
 	return make_text(p, text, &v) && pickle_push(p, v);
 }
-
-/* ---- calls, which are not run ---- */
 
 static bool known_name(const struct pickle *p, struct str name)
 {

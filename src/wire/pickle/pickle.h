@@ -24,9 +24,9 @@ enum pickle_kind {
 	PICKLE_BOOL,
 	PICKLE_INT,
 	PICKLE_REAL,
-	PICKLE_BIG, /* an integer of more than 64 bits; its value is lost */
+	PICKLE_BIG, /* integer of more than 64 bits; its value is lost */
 	PICKLE_TEXT,
-	PICKLE_BYTES, /* their number is known, their content is lost */
+	PICKLE_BYTES, /* bytes: the length is known, the content is lost */
 	PICKLE_LIST,
 	PICKLE_TUPLE,
 	PICKLE_SET,
@@ -36,25 +36,26 @@ enum pickle_kind {
 
 struct pickle_value {
 	uint32_t kind;
-	uint32_t object; /* from PICKLE_TEXT on */
+	uint32_t object; /* number of the object, for PICKLE_TEXT and up */
 	union {
-		int64_t number; /* an integer between 2^63 and 2^64 as its bits */
+		int64_t number; /* integer; one between 2^63 and 2^64 is stored as its bits */
 		double real;
 	};
 };
 
 struct pickle_object {
 	union {
-		struct pickle_value *items; /* of a dictionary: key, value, key, value, … */
+		struct pickle_value *items; /* items; for a dictionary: key, value, key, value, … */
 		const char *text;
-		int64_t number; /* a number that the memo holds */
+		int64_t number; /* number that the memo holds */
 		double real;
 	};
-	uint32_t count; /* items (of a dictionary, twice the pairs), or bytes of text */
-	uint32_t tag;	/* the caller's; 0 at first */
-	uint8_t kind;	/* enum pickle_kind */
-	uint8_t room;	/* the items have room for 1 << room of them */
-	bool taken;	/* the caller has let go of its items */
+	/* number of items (for a dictionary, twice the pairs), or length of the text */
+	uint32_t count;
+	uint32_t tag; /* value for the caller's use; 0 at first */
+	uint8_t kind; /* enum pickle_kind */
+	uint8_t room; /* the items have room for 1 << room values */
+	bool taken;   /* the caller has released the items */
 };
 
 #define PICKLE_NAMES 8
@@ -65,15 +66,17 @@ struct pickle {
 	bool (*take)(void *arg, struct pickle *p, uint32_t list, struct pickle_value item);
 	void *arg;
 
-	struct pickle_value root; /* after pickle_run */
-	const char *damage;	  /* NULL, or why reading ended before the end of the pickle */
+	struct pickle_value root; /* result of pickle_run */
+	/* reason why reading ended before the end of the pickle, or NULL */
+	const char *damage;
 	uint64_t damage_offset;
-	bool truncated;				   /* the input ended */
-	struct pickle_value foreign[PICKLE_NAMES]; /* texts: the first names that were not run */
+	bool truncated; /* the input ended too early */
+	/* texts: the first names of functions that were not run */
+	struct pickle_value foreign[PICKLE_NAMES];
 	uint32_t foreign_names;
-	uint64_t foreign_count; /* objects of unexpected types */
+	uint64_t foreign_count; /* number of objects of unexpected types */
 
-	/* inside */
+	/* Internal state: */
 	struct mem *mem;
 	struct window window;
 	uint64_t at, size;
@@ -86,30 +89,31 @@ struct pickle {
 	size_t count, cap;
 	size_t *marks;
 	size_t mark_count, mark_cap;
-	uint32_t *memo; /* objects; 0 where nothing is */
+	uint32_t *memo; /* objects of the memo; 0: none */
 	size_t memo_count, memo_cap;
-	void *spare[32]; /* lists of items that were let go, by room */
+	void *spare[32]; /* released lists of items, by room */
 	bool stopped;
 };
 
 void pickle_init(struct pickle *p, const struct input *in, struct ow_error *err);
 void pickle_release(struct pickle *p);
-/* OW_OK also for damage, if any value was read; else the failure of memory or disk. */
+/* Reads the pickle. Returns OW_OK also for damage if any value was read; else the failure of
+ * memory or disk. */
 ow_status pickle_run(struct pickle *p);
 
-/* The object of a value that is one (from PICKLE_TEXT on). */
+/* Returns the object of a value (PICKLE_TEXT and up). */
 static inline struct pickle_object *pickle_object(const struct pickle *p, struct pickle_value v)
 {
 	return &p->objects[v.kind >= PICKLE_TEXT ? v.object : 0];
 }
-/* Empty when it is not a text. */
+/* Returns the text of a value; empty if it is not a text. */
 static inline struct str pickle_text(const struct pickle *p, struct pickle_value v)
 {
 	if (v.kind != PICKLE_TEXT)
 		return STR("");
 	return str_make(p->objects[v.object].text, p->objects[v.object].count);
 }
-/* The value of a key of a dictionary, the last one if it repeats; NULL without one. */
+/* Returns the value of a key of a dictionary, the last one if it repeats; NULL if there is none. */
 const struct pickle_value *pickle_find(const struct pickle *p, struct pickle_value dict,
 				       const char *key);
 

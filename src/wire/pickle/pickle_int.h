@@ -28,39 +28,39 @@ static inline bool pickle_underflow(struct pickle *p)
 	return pickle_damaged(p, "an opcode takes more values than the stack has");
 }
 
-/* The next bytes, valid until the next call; NULL (and the end of reading) when fewer are left. */
+/* Returns the next bytes, valid until the next call; NULL (and reading ends) if fewer are left. */
 const unsigned char *pickle_bytes(struct pickle *p, uint64_t len);
-/* The next line without its end. */
+/* Returns the next line without its end. */
 bool pickle_line(struct pickle *p, struct str *line);
 
 bool pickle_push(struct pickle *p, struct pickle_value v);
-/* An object of that kind on the stack; text is copied. */
+/* Pushes a new object of that kind; text is copied. */
 bool pickle_push_new(struct pickle *p, enum pickle_kind kind);
 bool pickle_push_text(struct pickle *p, struct str text);
-/* An object that cannot be made, with the name of its class or function. */
+/* Pushes an object that cannot be made, with the name of its class or function. */
 bool pickle_push_foreign(struct pickle *p, struct str module, struct str name);
 bool pickle_make(struct pickle *p, enum pickle_kind kind, struct pickle_value *v);
 
-/* ---- pickle_stack.c ---- */
+/* Functions of pickle_stack.c. */
 typedef bool (*pickle_add_fn)(struct pickle *p, struct pickle_value to,
 			      const struct pickle_value *v, size_t count);
-/* Items for a list or a set; pairs for a dictionary. */
+/* Add items to a list or set, or pairs to a dictionary. */
 bool pickle_append(struct pickle *p, struct pickle_value to, const struct pickle_value *v,
 		   size_t count);
 bool pickle_set_items(struct pickle *p, struct pickle_value to, const struct pickle_value *v,
 		      size_t count);
-/* Where the part of the stack begins that an opcode may use: above the last mark. */
+/* Returns the first stack position that an opcode may use: above the last mark. */
 size_t pickle_base(const struct pickle *p);
 bool pickle_pop(struct pickle *p, struct pickle_value *v);
 bool pickle_pop_one(struct pickle *p);
 bool pickle_duplicate(struct pickle *p);
 bool pickle_mark(struct pickle *p);
-/* Takes the last mark away: *first is where its items begin. */
+/* Removes the last mark; *first becomes the position of its items. */
 bool pickle_pop_mark(struct pickle *p, size_t *first);
-/* A new object from all values above the mark, or from the topmost ones. */
+/* Make a new object from all values above the mark, or from the topmost ones. */
 bool pickle_collect(struct pickle *p, enum pickle_kind kind);
 bool pickle_tuple_of(struct pickle *p, size_t count);
-/* Moves the values above the mark, or the topmost ones, into the value below them. */
+/* Move the values above the mark, or the topmost ones, into the value below them. */
 bool pickle_add_marked(struct pickle *p, pickle_add_fn add);
 bool pickle_add_top(struct pickle *p, size_t count, pickle_add_fn add);
 bool pickle_put(struct pickle *p, uint64_t index);

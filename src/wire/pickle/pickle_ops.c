@@ -4,8 +4,6 @@
  */
 #include "wire/pickle/pickle_int.h"
 
-/* ---- what would run something ---- */
-
 static bool is_dictionary(struct str name)
 {
 	return str_eq(name, STR("collections.OrderedDict")) ||
@@ -13,7 +11,7 @@ static bool is_dictionary(struct str name)
 	       str_eq(name, STR("__builtin__.dict"));
 }
 
-/* Instead of a call: an empty dictionary, or a foreign value of that name. */
+/* Replaces a call by an empty dictionary, or by a foreign value of that name. */
 static bool call(struct pickle *p, struct pickle_value callable)
 {
 	const struct pickle_object *o = pickle_object(p, callable);
@@ -27,7 +25,7 @@ static bool call(struct pickle *p, struct pickle_value callable)
 	return pickle_push_foreign(p, STR(""), STR("something that is not a class"));
 }
 
-/* The callable is below `arguments` values. */
+/* Replaces the call of a callable below `arguments` values. */
 static bool call_top(struct pickle *p, size_t arguments)
 {
 	if (p->count - pickle_base(p) < arguments + 1)
@@ -57,7 +55,7 @@ static bool global_lines(struct pickle *p)
 	if (!pickle_line(p, &line))
 		return false;
 	len = MIN(line.len, sizeof(module));
-	memcpy(module, line.ptr, len); /* the next line may move the window */
+	memcpy(module, line.ptr, len); /* copied, because the next line may move the window */
 	return pickle_line(p, &line) && pickle_push_foreign(p, str_make(module, len), line);
 }
 
@@ -94,8 +92,6 @@ static bool persistent_line(struct pickle *p)
 	return pickle_line(p, &line) && unknown(p, "persistent id");
 }
 
-/* ---- numbers and texts ---- */
-
 static bool load_number(struct pickle *p, size_t len, uint64_t *value)
 {
 	const unsigned char *at = pickle_bytes(p, len);
@@ -119,7 +115,7 @@ static bool read_integer(struct pickle *p, size_t len)
 					  .number = len == 4 ? (int32_t)value : (int64_t)value });
 }
 
-/* The highest byte first. */
+/* Reads a real number, the highest byte first. */
 static bool read_binary_real(struct pickle *p)
 {
 	struct pickle_value v = { .kind = PICKLE_REAL };
@@ -143,7 +139,7 @@ static bool read_text(struct pickle *p, size_t len_bytes)
 	return at && pickle_push_text(p, str_make(at, (size_t)len));
 }
 
-/* Passed over without looking at them. */
+/* Skips bytes without reading them. */
 static bool read_bytes(struct pickle *p, size_t len_bytes)
 {
 	struct pickle_value v;
@@ -152,7 +148,7 @@ static bool read_bytes(struct pickle *p, size_t len_bytes)
 	if (!load_number(p, len_bytes, &len))
 		return false;
 	if (len > p->size - p->at)
-		return pickle_bytes(p, len) != NULL; /* says so */
+		return pickle_bytes(p, len) != NULL; /* pickle_bytes reports the failure */
 	p->at += len;
 	if (!pickle_make(p, PICKLE_BYTES, &v))
 		return false;
@@ -209,8 +205,6 @@ static bool extension(struct pickle *p, size_t len)
 {
 	return skip(p, len) && unknown(p, "extension code");
 }
-
-/* ---- the machine ---- */
 
 static bool step(struct pickle *p, unsigned char opcode)
 {
@@ -356,7 +350,8 @@ static bool step(struct pickle *p, unsigned char opcode)
 	}
 }
 
-/* Takes one value off the stack: the topmost goes into the value it was made for, if that is known. */
+/* Removes one value from the stack: the topmost value is put into the value that it belongs to,
+ * if that is known. */
 static bool fold(struct pickle *p)
 {
 	size_t top = p->count;
@@ -389,7 +384,8 @@ static bool fold(struct pickle *p)
 	return true;
 }
 
-/* Lists and dictionaries of protocol 0 also begin with a mark without a list below it; those hold nothing yet. */
+/* Closes all open marks. Lists and dictionaries of protocol 0 may begin with a mark without a list below
+ * it. */
 static bool close_all(struct pickle *p)
 {
 	while (p->count > 1 || p->mark_count)
@@ -403,7 +399,7 @@ ow_status pickle_run(struct pickle *p)
 	struct pickle_value nothing;
 	const unsigned char *at;
 
-	/* object 0 means none; and a stack exists, even if it is empty */
+	/* object 0 means none; the stack exists even if it is empty */
 	if (!pickle_make(p, PICKLE_NONE, &nothing) || !pickle_push(p, nothing))
 		return p->status;
 	p->count = 0;

@@ -6,9 +6,7 @@
 
 #include "base/vec.h"
 
-#define ROOM_MIN 2 /* items of a small object: 1 << 2 */
-
-/* ---- items ---- */
+#define ROOM_MIN 2 /* a small object has room for 1 << 2 items */
 
 static struct pickle_value *new_items(struct pickle *p, uint32_t room)
 {
@@ -30,7 +28,7 @@ static void free_items(struct pickle *p, struct pickle_value *items, uint32_t ro
 	p->spare[room] = items;
 }
 
-/* Room for some more items. */
+/* Makes room for more items. */
 static bool reserve(struct pickle *p, uint32_t object, size_t more)
 {
 	struct pickle_object *o = &p->objects[object];
@@ -58,7 +56,7 @@ static bool add_items(struct pickle *p, uint32_t object, const struct pickle_val
 {
 	struct pickle_object *o = &p->objects[object];
 
-	if (o->taken || !count) /* a released list has no items any more */
+	if (o->taken || !count) /* a released list has no items */
 		return true;
 	if (!reserve(p, object, count))
 		return false;
@@ -112,9 +110,7 @@ bool pickle_set_items(struct pickle *p, struct pickle_value to, const struct pic
 		       : pickle_damaged(p, "pairs for something that is not a dictionary");
 }
 
-/* ---- the stack ---- */
-
-/* Where the part of the stack begins that an opcode may use: above the last mark. */
+/* Returns the first stack position that an opcode may use: above the last mark. */
 size_t pickle_base(const struct pickle *p)
 {
 	return p->mark_count ? p->marks[p->mark_count - 1] : 0;
@@ -131,7 +127,6 @@ bool pickle_pop(struct pickle *p, struct pickle_value *v)
 bool pickle_mark(struct pickle *p)
 {
 	if (p->mark_count == p->mark_cap) {
-
 		if (!vec_reserve(p->mem, p->marks, p->mark_cap, p->mark_count + 1))
 			return pickle_no_memory(p);
 	}
@@ -139,7 +134,7 @@ bool pickle_mark(struct pickle *p)
 	return true;
 }
 
-/* Takes the last mark away: *first is where its items begin. */
+/* Removes the last mark; *first becomes the position of its items. */
 bool pickle_pop_mark(struct pickle *p, size_t *first)
 {
 	if (!p->mark_count)
@@ -148,7 +143,7 @@ bool pickle_pop_mark(struct pickle *p, size_t *first)
 	return true;
 }
 
-/* A new object of all that is above the mark. */
+/* Makes a new object of all values from a position on. */
 static bool collect_from(struct pickle *p, enum pickle_kind kind, size_t first)
 {
 	struct pickle_value v;
@@ -177,7 +172,7 @@ bool pickle_tuple_of(struct pickle *p, size_t count)
 	return collect_from(p, PICKLE_TUPLE, p->count - count);
 }
 
-/* Items above the mark go into the value below it. */
+/* Moves the values above the mark into the value below it. */
 bool pickle_add_marked(struct pickle *p, pickle_add_fn add)
 {
 	size_t first;
@@ -216,9 +211,7 @@ bool pickle_duplicate(struct pickle *p)
 					 : pickle_underflow(p);
 }
 
-/* ---- the memo ---- */
-
-/* The object of a value; numbers get one. */
+/* Returns the object of a value; numbers get one. */
 static bool object_of(struct pickle *p, struct pickle_value v, uint32_t *object)
 {
 	struct pickle_value boxed;
@@ -240,7 +233,7 @@ bool pickle_put(struct pickle *p, uint64_t index)
 
 	if (p->count <= pickle_base(p))
 		return pickle_underflow(p);
-	/* memo entries are numbered from 0, and each takes at least a byte */
+	/* memo entries are numbered from 0, and each takes at least one byte */
 	if (index >= p->at)
 		return pickle_damaged(p, "an impossible memo index");
 	if (!object_of(p, p->stack[p->count - 1], &object))

@@ -13,7 +13,7 @@ static bool push_int(struct pickle *p, int64_t number)
 	return pickle_push(p, (struct pickle_value){ .kind = PICKLE_INT, .number = number });
 }
 
-/* Decimal digits; beyond 64 bits it is a number without a value. */
+/* Pushes a decimal number; beyond 64 bits it has no value. */
 static bool push_digits(struct pickle *p, struct str text)
 {
 	bool negative = text.len && text.ptr[0] == '-';
@@ -34,7 +34,7 @@ static bool push_digits(struct pickle *p, struct str text)
 	return push_int(p, negative ? (int64_t)(0 - value) : (int64_t)value);
 }
 
-/* Protocol 0 writes False and True as 00 and 01. */
+/* Reads an integer; protocol 0 writes False and True as 00 and 01. */
 bool pickle_read_int(struct pickle *p)
 {
 	struct str line;
@@ -92,8 +92,6 @@ bool pickle_read_index(struct pickle *p, uint64_t *index)
 	return true;
 }
 
-/* ---- escapes ---- */
-
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -102,7 +100,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* `digits` hexadecimal digits; -1 when there are not as many. */
+/* Reads `digits` hexadecimal digits; -1 if there are fewer. */
 static int64_t hex_number(struct str s, size_t digits)
 {
 	int64_t value = 0;
@@ -148,7 +146,7 @@ static size_t add_escape(struct buf *out, struct str s)
 	return plain ? 1 : 0;
 }
 
-/* The raw-unicode-escape form. Bytes beyond ASCII are Latin-1 in both forms. */
+/* Decodes the raw-unicode-escape form. Bytes beyond ASCII are Latin-1 in both forms. */
 static bool push_escaped(struct pickle *p, struct str line)
 {
 	struct buf text;
@@ -169,7 +167,7 @@ static bool push_escaped(struct pickle *p, struct str line)
 	return done;
 }
 
-/* A string in quotes. */
+/* Reads a string in quotes. */
 bool pickle_read_string(struct pickle *p)
 {
 	struct str line;
@@ -190,7 +188,7 @@ bool pickle_read_unicode(struct pickle *p)
 	return pickle_line(p, &line) && push_escaped(p, line);
 }
 
-/* Two's complement, the lowest byte first. */
+/* Reads a two's complement integer, the lowest byte first. */
 bool pickle_read_long(struct pickle *p, uint64_t len)
 {
 	const unsigned char *at = pickle_bytes(p, len);
@@ -198,7 +196,7 @@ bool pickle_read_long(struct pickle *p, uint64_t len)
 
 	if (!at)
 		return false;
-	/* one byte more than eight is the sign of a large positive number */
+	/* a ninth byte of 0 is the sign of a large positive number */
 	if (len > 9 || (len == 9 && at[8] != 0))
 		return pickle_push(p, (struct pickle_value){ .kind = PICKLE_BIG });
 	for (uint64_t i = 0; i < MIN(len, (uint64_t)8); i++)

@@ -4,7 +4,7 @@
  */
 #include "wire/protobuf/pb.h"
 
-/* The seven low bits of each byte of a little-endian word, closed up. */
+/* Joins the seven low bits of each byte of a little-endian word. */
 static uint64_t join_sevens(uint64_t x)
 {
 	x = (x & 0x007f007f007f007full) | (x & 0x7f007f007f007f00ull) >> 1;
@@ -12,7 +12,7 @@ static uint64_t join_sevens(uint64_t x)
 	return (x & 0x0fffffffull) | (x & 0x0fffffff00000000ull) >> 4;
 }
 
-/* Byte by byte: varints of 9 and 10 bytes, and those that do not end. */
+/* Reads a varint byte by byte: 9 and 10 bytes long, or one that does not end. */
 static struct pb_varint varint_bytes(const uint8_t *at, const uint8_t *end)
 {
 	uint64_t value = 0;
@@ -27,7 +27,8 @@ static struct pb_varint varint_bytes(const uint8_t *at, const uint8_t *end)
 	return (struct pb_varint){ NULL, PB_LONG_VARINT };
 }
 
-/* The last bytes of a message, fewer than eight; those behind them read as if a varint went on. */
+/* Loads the last bytes of a message, fewer than eight; missing bytes read as if a varint
+ * continued. */
 static uint64_t load_tail(const uint8_t *at, size_t len)
 {
 	uint64_t word = UINT64_MAX << (8 * len);
@@ -52,9 +53,7 @@ struct pb_varint pb_varint_long(const uint8_t *at, const uint8_t *end)
 				   join_sevens(word & (last ^ (last - 1))) };
 }
 
-/* ---- groups ----------------------------------------------------------------------------------- */
-
-/* One varint, moving *at; PB_OK or the problem. */
+/* Reads one varint and moves *at; returns PB_OK or the problem. */
 static enum pb_problem read_varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
 {
 	struct pb_varint v;
@@ -77,7 +76,7 @@ static enum pb_problem skip_bytes(const uint8_t **at, const uint8_t *end, uint64
 	return PB_OK;
 }
 
-/* Past the value of a field that is neither the start nor the end of a group. */
+/* Skips the value of a field that is neither the start nor the end of a group. */
 static enum pb_problem skip_value(const uint8_t **at, const uint8_t *end, uint32_t wire)
 {
 	enum pb_problem problem;
@@ -98,7 +97,7 @@ static enum pb_problem skip_value(const uint8_t **at, const uint8_t *end, uint32
 	}
 }
 
-/* From behind the start of group `number` to behind its end. */
+/* Skips from behind the start of group `number` to behind its end. */
 static enum pb_problem skip_group(const uint8_t **at, const uint8_t *end, uint32_t number)
 {
 	uint32_t open[PB_DEPTH_MAX];
@@ -154,7 +153,7 @@ bool pb_next_rare(struct pb *r, struct pb_field *f)
 		case PB_GROUP_END:
 			return pb_fail(r, PB_STRAY_GROUP);
 		case PB_VARINT:
-		case PB_BYTES: /* behind a group */
+		case PB_BYTES: /* the value follows a group */
 			problem = read_varint(&at, r->end, &f->value);
 			if (!problem && (tag & 7) == PB_BYTES) {
 				f->ptr = at;
@@ -174,8 +173,6 @@ bool pb_next_rare(struct pb *r, struct pb_field *f)
 		return true;
 	}
 }
-
-/* ---- repeated scalars ------------------------------------------------------------------------- */
 
 size_t pb_scalar_size(const uint8_t *at, enum pb_wire wire)
 {
@@ -201,8 +198,6 @@ bool pb_value_fixed(struct pb_values *v, uint64_t *value)
 	v->at += size;
 	return true;
 }
-
-/* ---- problems --------------------------------------------------------------------------------- */
 
 const char *pb_problem_text(enum pb_problem problem)
 {

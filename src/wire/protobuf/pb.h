@@ -41,29 +41,29 @@ enum pb_wire {
 };
 
 #define PB_TAG(number, wire) ((uint32_t)(number) << 3 | (uint32_t)(wire))
-#define PB_DEPTH_MAX 100   /* nesting of groups, and of messages for those who descend */
-#define PB_VARINT_BYTES 10 /* the longest varint */
+#define PB_DEPTH_MAX 100   /* largest nesting of groups, and of messages for readers that descend */
+#define PB_VARINT_BYTES 10 /* length of the longest varint */
 
 enum pb_problem {
 	PB_OK = 0,
 	PB_TRUNCATED,	  /* the message ends inside a field */
-	PB_LONG_VARINT,	  /* more than 10 bytes */
-	PB_BAD_WIRE_TYPE, /* 6 or 7 */
-	PB_BAD_NUMBER,	  /* field number 0, or a tag of more than 32 bits */
-	PB_STRAY_GROUP,	  /* the end of a group that did not begin, or of another one */
-	PB_DEEP_GROUP,	  /* groups nested more than PB_DEPTH_MAX deep */
+	PB_LONG_VARINT,	  /* a varint has more than 10 bytes */
+	PB_BAD_WIRE_TYPE, /* the wire type is 6 or 7 */
+	PB_BAD_NUMBER,	  /* the field number is 0, or the tag has more than 32 bits */
+	PB_STRAY_GROUP,	  /* a group ends that did not begin */
+	PB_DEEP_GROUP,	  /* groups are nested more than PB_DEPTH_MAX deep */
 };
 
 struct pb {
-	const uint8_t *at; /* the next field; after a problem, the field that has it */
+	const uint8_t *at; /* next field; after a problem, the field that has it */
 	const uint8_t *end;
-	enum pb_problem problem; /* sticky */
+	enum pb_problem problem; /* first problem; it stays */
 };
 
 struct pb_field {
 	uint32_t tag;	    /* PB_TAG(number, wire) */
-	uint64_t value;	    /* varint as it is, fixed bits, or the length of bytes */
-	const uint8_t *ptr; /* the bytes; for the other wire types, where the value is encoded */
+	uint64_t value;	    /* varint, fixed bits, or length of the bytes */
+	const uint8_t *ptr; /* the bytes; for other wire types, the encoded value */
 };
 
 OW_ALWAYS_INLINE struct pb pb_over(const void *ptr, size_t len)
@@ -76,7 +76,7 @@ OW_ALWAYS_INLINE uint32_t pb_number(const struct pb_field *f)
 	return f->tag >> 3;
 }
 
-/* The content of a PB_BYTES field. */
+/* Returns the content of a PB_BYTES field. */
 OW_ALWAYS_INLINE struct str pb_str(const struct pb_field *f)
 {
 	return str_make(f->ptr, (size_t)f->value);
@@ -115,18 +115,19 @@ OW_ALWAYS_INLINE uint64_t pb_load64(const uint8_t *at)
 	return pb_load32(at) | (uint64_t)pb_load32(at + 4) << 32;
 }
 
-/* ---- varints ---------------------------------------------------------------------------------- */
+/* Varints: */
 
-/* Returned in two registers. After a failure `next` is NULL and `value` is an enum pb_problem. */
+/* A varint, returned in two registers. After a failure `next` is NULL and `value` is an enum
+ * pb_problem. */
 struct pb_varint {
 	const uint8_t *next;
 	uint64_t value;
 };
 
-/* Any length; the slow path of the one below. */
+/* Reads a varint of any length; called by pb_varint_at. */
 struct pb_varint pb_varint_long(const uint8_t *at, const uint8_t *end);
 
-/* `at < end` is required. */
+/* Reads a varint; requires `at < end`. */
 OW_ALWAYS_INLINE struct pb_varint pb_varint_at(const uint8_t *at, const uint8_t *end)
 {
 	uint64_t first = at[0];
@@ -141,10 +142,10 @@ OW_ALWAYS_INLINE struct pb_varint pb_varint_at(const uint8_t *at, const uint8_t 
 	return pb_varint_long(at, end);
 }
 
-/* ---- fields ----------------------------------------------------------------------------------- */
+/* Fields: */
 
-/* Everything that is neither a varint nor bytes: reads fixed values, and skips groups, until there
- * is a field to show. Returns like pb_next. */
+/* Handles wire types other than varint and bytes: reads fixed values and skips groups until
+ * there is a field to return. Returns as pb_next does. */
 bool pb_next_rare(struct pb *r, struct pb_field *f);
 
 OW_ALWAYS_INLINE bool pb_fail(struct pb *r, enum pb_problem problem)
@@ -154,7 +155,7 @@ OW_ALWAYS_INLINE bool pb_fail(struct pb *r, enum pb_problem problem)
 	return false;
 }
 
-/* The next field; false at the end or after a problem (r->problem). */
+/* Reads the next field; false at the end or after a problem (r->problem). */
 OW_ALWAYS_INLINE bool pb_next(struct pb *r, struct pb_field *f)
 {
 	const uint8_t *end = r->end;
@@ -223,9 +224,9 @@ OW_ALWAYS_INLINE bool pb_take(struct pb *r, uint32_t tag, struct pb_field *f)
 	return true;
 }
 
-/* ---- repeated scalars ------------------------------------------------------------------------- */
+/* Repeated scalars: */
 
-/* Encoded bytes of a scalar that is known to be whole. */
+/* Returns the encoded size of a scalar that is known to be complete. */
 size_t pb_scalar_size(const uint8_t *at, enum pb_wire wire);
 
 /*
@@ -250,7 +251,7 @@ OW_ALWAYS_INLINE struct pb_values pb_values(const struct pb_field *f, enum pb_wi
 
 	if (OW_LIKELY((f->tag & 7) == PB_BYTES))
 		values.end = f->ptr + f->value;
-	else if ((f->tag & 7) == elem) /* one value, and pb_next has seen all of it */
+	else if ((f->tag & 7) == elem) /* a single value, which pb_next has checked */
 		values.end = f->ptr + pb_scalar_size(f->ptr, elem);
 	return values;
 }
@@ -276,9 +277,9 @@ OW_ALWAYS_INLINE bool pb_value(struct pb_values *v, uint64_t *value)
 	return true;
 }
 
-/* ---- problems --------------------------------------------------------------------------------- */
+/* Problems: */
 
-/* In words: "a varint of more than 10 bytes". */
+/* Returns a problem in words: "a varint of more than 10 bytes". */
 const char *pb_problem_text(enum pb_problem problem);
 
 /* Fills err with the reader's problem, where `base` lies `base_offset` bytes into the input and is

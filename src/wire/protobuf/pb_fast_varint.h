@@ -10,7 +10,8 @@
 #define PB_FAST_VARINT_BYTES 8
 #define PB_FAST_VARINT_STOPS 0x8080808080808080ull
 
-/* Whether the processor gathers bits at once, and fast: older ones of AMD do it in microcode. */
+/* Returns whether the processor has a fast instruction to gather bits (pext); older AMD
+ * processors do it in microcode. */
 static inline bool pb_fast_varint_has_pext(void)
 {
 #if defined(__x86_64__)
@@ -45,7 +46,7 @@ OW_ALWAYS_INLINE uint64_t pb_fast_gather(uint64_t word, bool gathers)
 	return pb_fast_pick(word, ~PB_FAST_VARINT_STOPS, gathers);
 }
 
-/* `next` is NULL when it has more than eight bytes. */
+/* Reads a varint; `next` is NULL if it has more than eight bytes. */
 OW_ALWAYS_INLINE struct pb_varint pb_fast_varint(const uint8_t *at, bool gathers)
 {
 	uint64_t word = pb_load64(at), stop = ~word & PB_FAST_VARINT_STOPS;

@@ -13,7 +13,7 @@ enum pb_type {
 	PBT_INT64,
 	PBT_UINT32,
 	PBT_UINT64,
-	PBT_SINT64, /* zig-zag */
+	PBT_SINT64, /* zig-zag encoded */
 	PBT_FIXED32,
 	PBT_FIXED64,
 	PBT_BOOL,
@@ -22,14 +22,15 @@ enum pb_type {
 	PBT_STRING,
 	PBT_BYTES,
 	PBT_ENUM,
-	PBT_MESSAGE, /* also maps: a repeated message of the fields key (1) and value (2) */
+	/* message; also a map: a repeated message of the fields key (1) and value (2) */
+	PBT_MESSAGE,
 };
 
 #define PBF_REPEATED 1
-#define PBF_RECORD 2 /* a unit of data that is dropped as a whole when its text is damaged */
+#define PBF_RECORD 2 /* the field is a unit that is dropped as a whole if its text is damaged */
 
-#define PB_SCHEMA_FIELDS 64 /* fields of a message, at most */
-#define PB_SCHEMA_ONEOFS 4  /* oneofs of a message, at most */
+#define PB_SCHEMA_FIELDS 64 /* largest number of fields of a message */
+#define PB_SCHEMA_ONEOFS 4  /* largest number of oneofs of a message */
 
 struct pb_enum_value {
 	const char *name;
@@ -47,21 +48,21 @@ struct pb_field_desc {
 	const char *name;
 	uint8_t name_len;
 	uint8_t type;  /* enum pb_type */
-	uint8_t flags; /* PBF_* */
-	uint8_t oneof; /* 0, or which oneof of the message (from 1) it belongs to */
+	uint8_t flags; /* flags PBF_* */
+	uint8_t oneof; /* number of the oneof that the field belongs to, from 1; 0: none */
 	uint32_t number;
-	const struct pb_message *message; /* of PBT_MESSAGE */
-	const struct pb_enum *values;	  /* of PBT_ENUM */
+	const struct pb_message *message; /* type of a PBT_MESSAGE field */
+	const struct pb_enum *values;	  /* values of a PBT_ENUM field */
 };
 
 struct pb_message {
 	const char *name;
-	const struct pb_field_desc *fields; /* text is written in this order; it may be any */
+	const struct pb_field_desc *fields; /* fields in any order; text is written in this order */
 	size_t count;
-	bool any; /* google.protobuf.Any, which has a text form of its own */
+	bool any; /* google.protobuf.Any, which has its own text form */
 };
 
-/* For tables: #define-s would hide the struct, so these are designated initialisers in short. */
+/* Designated initialisers for tables of fields. */
 #define PB_FIELD(num, field, kind, flag_bits, group)                                               \
 	{                                                                                          \
 		.name = #field, .name_len = sizeof(#field) - 1, .type = PBT_##kind,                \

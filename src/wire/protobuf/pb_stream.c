@@ -11,7 +11,7 @@ void pb_stream_init(struct pb_stream *s, struct window *window, uint64_t begin, 
 	s->ends[0] = end;
 }
 
-/* Ends the stream, for good. The first damage is reported, unless memory or the disk fails later. */
+/* Ends the stream. The first damage is reported, unless memory or the disk fails later. */
 static bool stop(struct pb_stream *s, ow_status status)
 {
 	if (s->status == OW_OK || status != OW_E_CORRUPT)
@@ -23,7 +23,7 @@ static bool stop(struct pb_stream *s, ow_status status)
 
 static ow_status problem_at(struct pb_stream *s, uint64_t offset, enum pb_problem problem)
 {
-	if (s->status != OW_OK) /* the first problem is reported */
+	if (s->status != OW_OK) /* only the first problem is reported */
 		return s->status;
 	return error_at(s->window->err, OW_E_CORRUPT, offset, "%s: damaged protobuf data: %s",
 			s->window->in->name, pb_problem_text(problem));
@@ -34,7 +34,8 @@ static bool damaged(struct pb_stream *s, uint64_t offset, enum pb_problem proble
 	return stop(s, problem_at(s, offset, problem));
 }
 
-/* The bytes at `at` up to the container's end, but no more than one field's tag and scalar need. */
+/* Loads the bytes at `at` up to the container's end, but no more than a field's tag and scalar
+ * need. */
 static bool head_at(struct pb_stream *s, uint64_t at, const uint8_t **ptr, const uint8_t **end)
 {
 	uint64_t left = s->ends[s->depth] - at;
@@ -47,7 +48,8 @@ static bool head_at(struct pb_stream *s, uint64_t at, const uint8_t **ptr, const
 	return true;
 }
 
-/* One tag and its scalar or length; *next is what comes behind it. Group tags have no value. */
+/* Reads one tag and its scalar or length; *next becomes the position behind it. Group tags have
+ * no value. */
 static bool read_head(struct pb_stream *s, uint64_t at, uint32_t *tag, uint64_t *value,
 		      uint64_t *next)
 {
@@ -95,7 +97,7 @@ static bool read_head(struct pb_stream *s, uint64_t at, uint32_t *tag, uint64_t 
 	return true;
 }
 
-/* From behind the start of a group to behind its end. */
+/* Skips from behind the start of a group to behind its end. */
 static bool skip_group(struct pb_stream *s, uint64_t start, uint64_t at, uint32_t number)
 {
 	uint32_t open[PB_DEPTH_MAX];
@@ -134,7 +136,7 @@ static bool skip_group(struct pb_stream *s, uint64_t start, uint64_t at, uint32_
 	return true;
 }
 
-/* Notes that a field goes beyond the data; the part that is there can still be entered. */
+/* Records that a field extends beyond the data; its existing part can still be entered. */
 static void note_cut(struct pb_stream *s, struct pb_stream_field *f, uint64_t left)
 {
 	if (s->status == OW_OK)
@@ -181,7 +183,7 @@ bool pb_stream_next(struct pb_stream *s, struct pb_stream_field *f)
 bool pb_stream_enter(struct pb_stream *s, const struct pb_stream_field *f)
 {
 	OW_ASSERT((f->tag & 7) == PB_BYTES);
-	if (s->at != f->offset + f->size) /* ended by a failure since the field was read */
+	if (s->at != f->offset + f->size) /* a failure ended the stream after the field was read */
 		return false;
 	if (s->depth == PB_STREAM_DEPTH)
 		return stop(s, error_at(s->window->err, OW_E_LIMIT, f->start,
@@ -251,8 +253,6 @@ void pb_bulk_end(struct pb_stream *s, const struct pb_bulk *bulk)
 {
 	s->at += (uint64_t)(bulk->pb.at - bulk->start);
 }
-
-/* ---- copying ---- */
 
 static bool is_wanted(const struct pb_copy *what, uint32_t number)
 {

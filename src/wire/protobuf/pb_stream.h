@@ -29,34 +29,34 @@
 
 struct pb_stream {
 	struct window *window;
-	uint64_t at;			    /* of the next field */
-	uint64_t ends[PB_STREAM_DEPTH + 1]; /* of the message and the entered containers */
+	uint64_t at;			    /* offset of the next field */
+	uint64_t ends[PB_STREAM_DEPTH + 1]; /* ends of the message and of the entered containers */
 	unsigned depth;
-	bool cut; /* a field went beyond the data */
-	ow_status
-		status; /* OW_OK or the first failure; with OW_E_CORRUPT, what came before is good */
+	bool cut; /* a field extends beyond the data */
+	/* OW_OK or the first failure; with OW_E_CORRUPT, earlier fields are valid */
+	ow_status status;
 };
 
 struct pb_stream_field {
 	uint32_t tag;	 /* PB_TAG(number, wire) */
-	bool cut;	 /* bytes: the data ends before `size` bytes */
+	bool cut;	 /* for bytes: the data ends before `size` bytes */
 	uint64_t value;	 /* varint or fixed bits */
-	uint64_t start;	 /* where the field (its tag) begins */
-	uint64_t offset; /* bytes: where the content begins */
-	uint64_t size;	 /* bytes: the length, or as much as the input has */
+	uint64_t start;	 /* offset of the field's tag */
+	uint64_t offset; /* for bytes: offset of the content */
+	uint64_t size;	 /* for bytes: length of the content that the input has */
 };
 
-/* The message in bytes [begin, end) of the window's input. */
+/* Prepares to read the message in bytes [begin, end) of the window's input. */
 void pb_stream_init(struct pb_stream *s, struct window *window, uint64_t begin, uint64_t end);
 
-/* The next field of the container, false at its end or after a failure. */
+/* Reads the next field of the container; false at its end or after a failure. */
 bool pb_stream_next(struct pb_stream *s, struct pb_stream_field *f);
 
 /* Goes on inside the field just read, until pb_stream_next returns false and pb_stream_leave takes
  * up after it. False when too deep (OW_E_LIMIT), or when a failure has ended the stream since; then
  * there is nothing to leave. */
 bool pb_stream_enter(struct pb_stream *s, const struct pb_stream_field *f);
-/* May be called early; the rest of the container is skipped. */
+/* Leaves a container; the rest of it is skipped. */
 void pb_stream_leave(struct pb_stream *s);
 
 /* The content in one piece, valid until the next call that reads; NULL when it is cut or cannot be
@@ -83,11 +83,11 @@ void pb_stream_damage(struct pb_stream *s, const struct pb_stream_field *f, cons
 struct pb_bulk {
 	struct pb pb;
 	const uint8_t *start;
-	uint64_t base; /* offset of start */
+	uint64_t base; /* offset of `start` */
 };
 
 struct pb_bulk pb_bulk(const struct pb_stream *s);
-/* `offset` is that of the field's content. */
+/* Reads the next field; `offset` becomes the offset of its content. */
 static inline bool pb_bulk_next(struct pb_bulk *bulk, struct pb_field *f, uint64_t *offset)
 {
 	if (!pb_next(&bulk->pb, f))
@@ -95,21 +95,21 @@ static inline bool pb_bulk_next(struct pb_bulk *bulk, struct pb_field *f, uint64
 	*offset = bulk->base + (uint64_t)(f->ptr - bulk->start);
 	return true;
 }
-/* The stream continues behind the fields that were read. */
+/* Makes the stream continue behind the fields that were read. */
 void pb_bulk_end(struct pb_stream *s, const struct pb_bulk *bulk);
 
 /* Copies a message without its large fields: for records that may hold the weights of a model when only their small
  * fields are wanted. Damage ends the copy; the stream's status says so. */
 struct pb_copy {
 	uint64_t field_max; /* larger fields are left out */
-	size_t max;	    /* the copy ends once it is so long */
+	size_t max;	    /* the copy ends at this length */
 	uint64_t only;	    /* bit N: field N of the outermost message is copied; 0: all are */
-	/* Large fields that are entered, from the outside in: what is small in them is copied. */
+	/* Large fields that are entered, from the outermost in; their small fields are copied. */
 	const uint32_t *path;
 	unsigned path_len;
 };
 
-/* Varints and bytes are copied; fixed-width numbers are not. Goes as deep as the path is long. */
+/* Copies varints and bytes, but not fixed-width numbers, as deep as the path is long. */
 void pb_copy_small(struct pb_stream *s, const struct pb_copy *what, struct buf *to);
 
 #endif

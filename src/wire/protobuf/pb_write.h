@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "wire/protobuf/pb.h"
 
-/* Writes a varint at `to` (room for PB_VARINT_BYTES) and returns how long it is. */
+/* Writes a varint at `to` (room for PB_VARINT_BYTES) and returns its length. */
 OW_ALWAYS_INLINE size_t pb_encode_varint(void *to, uint64_t value)
 {
 	uint8_t *at = to;
@@ -29,13 +29,13 @@ OW_ALWAYS_INLINE size_t pb_encode_varint(void *to, uint64_t value)
 	return len;
 }
 
-/* How long the varint of a value is. */
+/* Returns the length of the varint of a value. */
 static inline size_t pb_varint_size(uint64_t value)
 {
 	return (size_t)(63 - __builtin_clzll(value | 1)) / 7 + 1;
 }
 
-/* A bare varint: an element of a packed field. */
+/* Adds a varint without a tag: an element of a packed field. */
 static inline void pb_add_varint(struct buf *out, uint64_t value)
 {
 	if (buf_reserve(out, PB_VARINT_BYTES))
@@ -64,7 +64,7 @@ static inline void pb_put_varint(struct buf *out, uint32_t number, uint64_t valu
 	out->len += pb_encode_varint(out->ptr + out->len, value);
 }
 
-/* Signed integers and enums: negative ones take ten bytes. */
+/* Adds a signed integer or enum; negative numbers take ten bytes. */
 static inline void pb_put_int(struct buf *out, uint32_t number, int64_t value)
 {
 	pb_put_varint(out, number, (uint64_t)value);
@@ -112,15 +112,15 @@ static inline void pb_put_str(struct buf *out, uint32_t number, struct str s)
 	pb_put_bytes(out, number, s.ptr, s.len);
 }
 
-/* Opens a sub-message or a packed field; what follows is its content until pb_end with the mark. */
+/* Opens a sub-message or a packed field; its content follows until pb_end with the mark. */
 static inline size_t pb_begin(struct buf *out, uint32_t number)
 {
 	pb_add_varint(out, PB_TAG(number, PB_BYTES));
-	buf_add_char(out, 0); /* its length, which nearly always fits one byte */
+	buf_add_char(out, 0); /* room for the length, which nearly always fits one byte */
 	return out->len;
 }
 
-/* Writes the length before the content, which moves when the length needs more than one byte. */
+/* Writes the length before the content, which is moved if the length needs more than one byte. */
 static inline void pb_end(struct buf *out, size_t mark)
 {
 	size_t len = out->len - mark, size;

@@ -12,26 +12,28 @@
 #include "wire/protobuf/pbtxt_lex.h"
 #include "wire/container/spool.h"
 
-#define PATCH_BYTES 5 /* other readers take no longer ones either */
+#define PATCH_BYTES 5 /* longest length prefix, as in other readers */
 
 /* A field whose length is not known yet. */
 struct mark {
-	size_t content;	  /* in the buffer, where the content begins; nothing when in_file */
-	uint64_t file_at; /* in the file, where the content begins */
+	size_t content;	  /* position of the content in the buffer; unused if in_file */
+	uint64_t file_at; /* position of the content in the file */
 	bool in_file;
 	size_t tag_bytes; /* length of the tag before it */
 };
 
 struct frame {
 	const struct pb_message *type;
-	const struct pb_field_desc *field; /* that it is the value of; NULL for the whole text */
+	/* field that the message is the value of; NULL for the whole text */
+	const struct pb_field_desc *field;
 	struct mark mark;
-	uint64_t start;			     /* of the message in the text, for messages */
-	uint64_t seen;			     /* singular fields met, by their index */
-	uint8_t oneof[PB_SCHEMA_ONEOFS + 1]; /* index + 1 of the member met */
-	uint8_t next;			     /* index of the field that is likely to come */
-	char close;			     /* the bracket that ends it */
-	bool in_list;			     /* one of [ {…}, {…} ] */
+	/* offset of the message in the text, for error messages */
+	uint64_t start;
+	uint64_t seen;			     /* singular fields seen so far, by their index */
+	uint8_t oneof[PB_SCHEMA_ONEOFS + 1]; /* for each oneof: index + 1 of the member seen */
+	uint8_t next;			     /* index of the field that is likely to follow */
+	char close;			     /* bracket that ends the message */
+	bool in_list;			     /* the message is one of a list [ {…}, {…} ] */
 };
 
 struct parser {
@@ -40,9 +42,9 @@ struct parser {
 	const struct pbtxt_options *options;
 	struct ow_error *err;
 	uint64_t skipped;
-	size_t depth; /* of the innermost open message; frames[0] is the whole text */
+	size_t depth; /* depth of the innermost open message; frames[0] is the whole text */
 	struct frame frames[PBTXT_DEPTH_MAX + 1];
-	struct mark string; /* the string being read, if string_open */
+	struct mark string; /* string that is being read, if string_open */
 	bool string_open;
 };
 
@@ -52,9 +54,7 @@ static bool no_memory(struct parser *p)
 	return false;
 }
 
-/* ---- output ------------------------------------------------------------------------------------- */
-
-/* Gives a length that is still in the buffer its final width; how many bytes that took. */
+/* Gives a length that is still in the buffer its final width; returns the number of added bytes. */
 static size_t widen(struct parser *p, struct mark *mark, size_t moved)
 {
 	static const uint8_t blank[PATCH_BYTES] = { 0x80, 0x80, 0x80, 0x80, 0x00 };
@@ -73,7 +73,7 @@ static size_t widen(struct parser *p, struct mark *mark, size_t moved)
 	return PATCH_BYTES - 1;
 }
 
-/* Empties the buffer into the file. */
+/* Writes the buffer to the file and empties it. */
 static bool spill(struct parser *p)
 {
 	size_t moved = 0;
@@ -126,7 +126,7 @@ static bool close_mark(struct parser *p, const struct mark *mark)
 	return status == OW_OK;
 }
 
-/* Takes back everything from the field's tag on. */
+/* Removes everything from the field's tag on. */
 static bool drop_mark(struct parser *p, const struct mark *mark)
 {
 	ow_status status;
@@ -141,15 +141,13 @@ static bool drop_mark(struct parser *p, const struct mark *mark)
 	return status == OW_OK;
 }
 
-/* ---- scalars ------------------------------------------------------------------------------------ */
-
-/* Proto3 does not write zeros, unless they are one of many or a choice. */
+/* Returns whether a value is written: proto3 omits zeros, except in repeated fields and oneofs. */
 static inline bool wanted(const struct pb_field_desc *field, uint64_t bits)
 {
 	return bits || (field->flags & PBF_REPEATED) || field->oneof;
 }
 
-/* Adjacent quoted strings are one value. */
+/* Reads a string; adjacent quoted strings are one value. */
 static bool read_string(struct parser *p, const struct pb_field_desc *field)
 {
 	struct text *t = &p->text;
@@ -172,7 +170,7 @@ static bool read_string(struct parser *p, const struct pb_field_desc *field)
 		good = good && text_quote(t, &quote, &start);
 	}
 	p->string_open = false;
-	if (!good) { /* not half a value, if the rest is salvaged */
+	if (!good) { /* if the rest is salvaged, no incomplete value remains */
 		if (t->status == OW_E_CORRUPT && !p->out.buf.failed)
 			(void)drop_mark(p, &p->string);
 		return false;
@@ -216,9 +214,7 @@ static bool read_scalar(struct parser *p, const struct pb_field_desc *field)
 	return make_room(p);
 }
 
-/* ---- what the tables do not know ---------------------------------------------------------------- */
-
-/* The value of an unknown field, with its colon. */
+/* Skips the value of an unknown field, with its colon. */
 static bool skip_value(struct parser *p)
 {
 	if (!text_skip_value(&p->text, &p->out.buf))
@@ -227,7 +223,7 @@ static bool skip_value(struct parser *p)
 	return true;
 }
 
-/* [type.url/of.Any] { … }: the content stays unread, as its type is not known here. */
+/* Skips [type.url/of.Any] { … }: the content stays unread, because its type is unknown. */
 static bool skip_bracketed(struct parser *p)
 {
 	const struct pb_message *type = p->frames[p->depth].type;
@@ -251,14 +247,13 @@ static bool skip_bracketed(struct parser *p)
 	return skip_value(p);
 }
 
-/* ---- fields ------------------------------------------------------------------------------------- */
-
 static inline bool is_field(const struct pb_field_desc *field, struct str name)
 {
 	return field->name_len == name.len && memcmp(field->name, name.ptr, name.len) == 0;
 }
 
-/* Writers keep an order, so the field is mostly the last one again or the one behind it. */
+/* Finds a field. Writers keep an order, so it is usually the same field as before or the next
+ * one. */
 static const struct pb_field_desc *find_field(struct frame *frame, struct str name)
 {
 	const struct pb_message *type = frame->type;
@@ -276,7 +271,7 @@ static const struct pb_field_desc *find_field(struct frame *frame, struct str na
 	return NULL;
 }
 
-/* A singular field comes once, and of a oneof only one member. */
+/* Checks that a singular field occurs once, and only one member of a oneof. */
 static bool note_seen(struct parser *p, struct frame *frame, const struct pb_field_desc *field,
 		      uint64_t start)
 {
@@ -320,7 +315,7 @@ static bool open_message(struct parser *p, const struct pb_field_desc *field, bo
 	return true;
 }
 
-/* One comma or semicolon may follow a field. */
+/* Accepts one comma or semicolon after a field. */
 static bool end_of_field(struct text *t)
 {
 	if (!text_blanks(t))
@@ -330,7 +325,8 @@ static bool end_of_field(struct text *t)
 	return true;
 }
 
-/* Between the elements of a list: true with *more unset behind the closing bracket. */
+/* Moves between the elements of a list; returns true with *more unset behind the closing
+ * bracket. */
 static bool next_of_list(struct text *t, bool *more)
 {
 	if (!text_blanks(t))
@@ -342,7 +338,7 @@ static bool next_of_list(struct text *t, bool *more)
 	return text_blanks(t);
 }
 
-/* True with *empty set when the list that begins here has no element. */
+/* Returns true with *empty set if the list has no element. */
 static bool open_list(struct text *t, bool *empty)
 {
 	t->at++;
@@ -433,15 +429,14 @@ static bool read_field(struct parser *p)
 	return read_scalar(p, field) && end_of_field(t);
 }
 
-/* ---- the whole text ----------------------------------------------------------------------------- */
-
 static bool convert(struct parser *p)
 {
 	struct text *t = &p->text;
 
 	if (!text_blanks(t))
 		return false;
-	if (t->end - t->at >= 3 && memcmp(t->at, "\xef\xbb\xbf", 3) == 0) /* byte order mark */
+	/* skips a byte order mark */
+	if (t->end - t->at >= 3 && memcmp(t->at, "\xef\xbb\xbf", 3) == 0)
 		t->at += 3;
 	while (text_blanks(t) && make_room(p)) {
 		struct frame *frame = &p->frames[p->depth];
@@ -460,7 +455,7 @@ static bool convert(struct parser *p)
 	return false;
 }
 
-/* Closes what is open at the damage, without the innermost record, which is incomplete. */
+/* Closes the open messages at the damage, except the innermost record, which is incomplete. */
 static bool salvage(struct parser *p)
 {
 	size_t keep = p->depth;
@@ -478,7 +473,7 @@ static bool salvage(struct parser *p)
 	return spool_size(&p->out) > 0;
 }
 
-/* Lines and columns are counted only for a message; both begin at 1. */
+/* Finds line and column, both from 1, for an error message. */
 static ow_status find_line(const struct input *in, uint64_t offset, uint64_t *line,
 			   uint64_t *column, struct ow_error *err)
 {
@@ -514,7 +509,7 @@ static ow_status tell_problem(struct parser *p, const struct input *in, struct p
 	struct text *t = &p->text;
 	uint64_t line, column;
 
-	if (t->status == OW_E_NO_MEMORY) /* the lexer does not set it */
+	if (t->status == OW_E_NO_MEMORY) /* the lexer does not set this error */
 		return error_no_memory(p->err);
 	if (t->status != OW_E_CORRUPT || !t->problem[0])
 		return t->status;
@@ -601,7 +596,7 @@ ow_status pbtxt_to_buf(struct str text, const struct pb_message *type, struct bu
  * Reads the names at the head of a file and follows them into messages, without reading values closely.
  */
 
-#define NAMES_MAX 16 /* enough to be sure */
+#define NAMES_MAX 16 /* number of names that is enough to be sure */
 #define LEVELS 8
 
 static bool is_blank(char c)
@@ -649,7 +644,7 @@ static const struct pb_field_desc *field_by_name(const struct pb_message *type, 
 	return NULL;
 }
 
-/* Whether a value of this type may begin with c. */
+/* Returns whether a value of this type may begin with c. */
 static bool may_begin(const struct pb_field_desc *field, char c)
 {
 	if (c == '[')
@@ -682,7 +677,7 @@ static struct str skip_quoted(struct str s)
 	return str_skip(s, i + 1);
 }
 
-/* Past a scalar; lists end the look. */
+/* Skips a scalar; a list ends the examination. */
 static struct str skip_scalar(struct str s)
 {
 	size_t i = 0;
@@ -726,7 +721,7 @@ int pbtxt_sniff(struct str head, const struct pb_message *type)
 		}
 		name = take_word(&head);
 		field = field_by_name(open[depth], name);
-		if (!field && !head.len && names) /* a name cut off by the end of the head */
+		if (!field && !head.len && names) /* a name that the end of the head cuts off */
 			break;
 		if (!field)
 			return names > 1 ? 40 : 0;

@@ -17,16 +17,16 @@
 #define PBTXT_DEPTH_MAX 100
 
 struct pbtxt_options {
-	bool allow_unknown; /* skip fields and enum names that the tables do not have */
-	bool salvage;	    /* keep the whole records before damage instead of failing */
+	bool allow_unknown; /* skip fields and enum names that are not in the tables */
+	bool salvage;	    /* on damage, keep the complete records before it instead of failing */
 	size_t memory_max;  /* larger output goes to a temporary file; 0 = 64 MiB */
 };
 
 struct pbtxt_result {
-	uint64_t skipped; /* unknown fields that were skipped, and the contents of Any */
-	bool damaged;	  /* salvaged: what follows the damage is missing */
+	uint64_t skipped; /* number of skipped unknown fields and contents of Any */
+	bool damaged;	  /* salvaged: the part behind the damage is missing */
 	uint64_t damage_offset;
-	char message[256]; /* "LINE:COLUMN: what is wrong" */
+	char message[256]; /* error as "LINE:COLUMN: what is wrong" */
 };
 
 /* Converts a text of `type` to a new input of the same name. OW_E_CORRUPT for any violation of the
@@ -35,11 +35,12 @@ ow_status pbtxt_to_input(const struct input *text, const struct pb_message *type
 			 const struct pbtxt_options *options, struct input *binary,
 			 struct pbtxt_result *result, struct ow_error *err) OW_MUST_CHECK;
 
-/* The same for a short text in memory; appends to `out`, which is as before after a failure. */
+/* Converts a short text in memory; appends to `out`, which stays unchanged after a failure. */
 ow_status pbtxt_to_buf(struct str text, const struct pb_message *type, struct buf *out,
 		       struct ow_error *err) OW_MUST_CHECK;
 
-/* How surely the head of a file is text of this type, 0..100. It looks at the first few names. */
+/* Returns how likely the head of a file is text of this type, 0..100, judged by its first few
+ * names. */
 int pbtxt_sniff(struct str head, const struct pb_message *type);
 
 /* The other direction (pbtxt_print.c): a message as text, as Python's protobuf prints it: fields by number, one per

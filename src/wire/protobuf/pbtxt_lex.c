@@ -42,8 +42,6 @@ bool text_is_digit(int c)
 	return is(c, DIGIT);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------ */
-
 void text_init(struct text *t, const struct input *in, struct ow_error *err)
 {
 	*t = (struct text){ .last = in->size == 0 };
@@ -55,7 +53,7 @@ void text_release(struct text *t)
 	window_release(&t->window);
 }
 
-/* Makes more than `need` bytes contiguous, or all there are. The bytes at hand may move. */
+/* Makes more than `need` bytes contiguous, or all that are left. Loaded bytes may move. */
 static bool refill(struct text *t, size_t need)
 {
 	uint64_t offset = text_offset(t);
@@ -116,7 +114,7 @@ bool text_expected(struct text *t, const char *what)
 			 (const char *)t->at);
 }
 
-/* Blanks that are at hand. Indentation comes in long runs. */
+/* Skips blanks among the loaded bytes; indentation comes in long runs. */
 static void skip_blanks_at_hand(struct text *t)
 {
 	static const char eight[] = "        ";
@@ -160,8 +158,6 @@ bool text_skip(struct text *t)
 	}
 }
 
-/* ---- names and numbers -------------------------------------------------------------------------- */
-
 bool text_name(struct text *t, struct str *name)
 {
 	const unsigned char *at = t->at;
@@ -188,7 +184,7 @@ static bool one_of(const struct text *t, const unsigned char *at, int a, int b)
 	return at < t->end && (*at == a || *at == b);
 }
 
-/* Finds the end of a number that begins with a digit or a point; NULL after a failure. */
+/* Returns the end of a number that begins with a digit or a point; NULL after a failure. */
 static const unsigned char *number_end(struct text *t, enum number_kind *kind)
 {
 	const unsigned char *at = t->at, *digits;
@@ -274,7 +270,7 @@ bool number_to_u64(const struct number *number, uint64_t max, uint64_t *value)
 	return true;
 }
 
-/* Decimals of few digits and a small exponent are exact in double arithmetic. */
+/* Converts a decimal of few digits and a small exponent, which is exact in double arithmetic. */
 static bool simple_double(struct str s, double *value)
 {
 	static const double tens[] = { 1e0,  1e1,  1e2,	 1e3,  1e4,  1e5,  1e6,	 1e7,
@@ -327,12 +323,11 @@ double number_to_double(const struct number *number)
 	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	if (!c_locale)
 		return strtod(copy, NULL);
-	value = strtod_l(copy, NULL, c_locale); /* a point, whatever the program's locale has */
+	/* uses a decimal point, whatever the program's locale has */
+	value = strtod_l(copy, NULL, c_locale);
 	freelocale(c_locale);
 	return value;
 }
-
-/* ---- strings ------------------------------------------------------------------------------------ */
 
 bool text_quote(struct text *t, int *quote, uint64_t *start)
 {
@@ -346,7 +341,7 @@ bool text_quote(struct text *t, int *quote, uint64_t *start)
 	return true;
 }
 
-/* Exactly `count` hexadecimal digits. */
+/* Reads exactly `count` hexadecimal digits. */
 static bool hex_digits(const struct text *t, const unsigned char *at, size_t count, uint32_t *value)
 {
 	*value = 0;
@@ -360,7 +355,7 @@ static bool hex_digits(const struct text *t, const unsigned char *at, size_t cou
 	return true;
 }
 
-/* \u and \U; `at` is the letter. Returns what follows, or NULL. */
+/* Reads \u or \U; `at` is the letter. Returns the position behind it, or NULL. */
 static const unsigned char *unicode_escape(struct text *t, const unsigned char *at, char **to)
 {
 	size_t count = *at == 'u' ? 4 : 8;
@@ -375,7 +370,7 @@ static const unsigned char *unicode_escape(struct text *t, const unsigned char *
 		code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
 		at += 6;
 	}
-	if (code >= 0xd800 && code < 0xe000) { /* a lone one is kept, as protobuf keeps it */
+	if (code >= 0xd800 && code < 0xe000) { /* a lone surrogate is kept, as protobuf keeps it */
 		*(*to)++ = (char)(0xe0 | code >> 12);
 		*(*to)++ = (char)(0x80 | (code >> 6 & 0x3f));
 		*(*to)++ = (char)(0x80 | (code & 0x3f));
@@ -385,7 +380,7 @@ static const unsigned char *unicode_escape(struct text *t, const unsigned char *
 	return at;
 }
 
-/* One escape; `at` is behind the backslash. Returns what follows, or NULL. */
+/* Reads one escape; `at` is behind the backslash. Returns the position behind it, or NULL. */
 static const unsigned char *escape(struct text *t, const unsigned char *at, char **to)
 {
 	static const char letters[256] = {
@@ -430,9 +425,9 @@ bool text_string(struct text *t, int quote, uint64_t start, struct buf *out, boo
 		return false;
 	if (t->at == t->end)
 		return text_fail_at(t, start, "a string is not closed");
-	/* No escape is shorter than what it stands for. */
+	/* an escape is never shorter than its value, so the output fits */
 	stop = t->at + MIN((size_t)(t->end - t->at), STRING_PIECE);
-	if (!t->last) /* an escape at the end of what is at hand waits for the rest */
+	if (!t->last) /* an escape at the end of the loaded bytes waits for the rest */
 		stop = MIN(stop, t->end - LONGEST_ESCAPE);
 	if (!buf_reserve(out, (size_t)(stop - t->at) + LONGEST_ESCAPE)) {
 		t->status = OW_E_NO_MEMORY;
@@ -484,7 +479,7 @@ static bool minus(struct text *t, bool *negative)
 	return text_blanks(t);
 }
 
-/* A whole number in [-below, max]. */
+/* Reads an integer in [-below, max]. */
 static bool read_integer(struct text *t, uint64_t max, uint64_t below, uint64_t *bits)
 {
 	bool negative = false;
@@ -659,7 +654,7 @@ static bool skip_string(struct text *t, struct buf *scratch)
 	return true;
 }
 
-/* One token of a value that is skipped; brackets are matched. */
+/* Skips one token of a value; brackets are matched. */
 static bool skip_token(struct text *t, struct buf *scratch, char *open, size_t *depth)
 {
 	struct number number = { 0 };

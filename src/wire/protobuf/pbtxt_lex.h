@@ -16,9 +16,9 @@
 
 struct text {
 	struct window window;
-	const unsigned char *at, *end; /* what is at hand */
-	uint64_t end_offset;	       /* of `end` in the input */
-	bool last;		       /* nothing follows `end` */
+	const unsigned char *at, *end; /* loaded bytes */
+	uint64_t end_offset;	       /* offset of `end` in the input */
+	bool last;		       /* `end` is the end of the input */
 	ow_status status;
 	uint64_t problem_offset;
 	char problem[160];
@@ -28,7 +28,7 @@ enum number_kind { NUMBER_DECIMAL, NUMBER_OCTAL, NUMBER_HEX, NUMBER_FLOAT };
 
 struct number {
 	enum number_kind kind;
-	struct str digits; /* as written, without sign */
+	struct str digits; /* digits as written, without sign */
 };
 
 static inline uint64_t text_offset(const struct text *t)
@@ -39,16 +39,16 @@ static inline uint64_t text_offset(const struct text *t)
 void text_init(struct text *t, const struct input *in, struct ow_error *err);
 void text_release(struct text *t);
 
-/* Fails at the given offset, or where the text is. Keeps the first failure. */
+/* Sets a failure at the given offset, or at the current position. The first failure stays. */
 bool text_fail_at(struct text *t, uint64_t offset, const char *format, ...) OW_PRINTF(3, 4);
 bool text_fail(struct text *t, const char *format, ...) OW_PRINTF(2, 3);
-/* "… expected, but found …" for what comes next. */
+/* Sets the failure "… expected, but found …" for the next token. */
 bool text_expected(struct text *t, const char *what);
 
-/* Slow part of the one below. */
+/* Skips blanks and comments; called by text_blanks. */
 bool text_skip(struct text *t);
 
-/* Passes over blanks and comments. After it at == end means the end of the input. */
+/* Skips blanks and comments. Afterwards at == end means the end of the input. */
 OW_ALWAYS_INLINE bool text_blanks(struct text *t)
 {
 	if (OW_LIKELY((size_t)(t->end - t->at) > TEXT_MARGIN && *t->at > ' ' && *t->at != '#'))
@@ -61,13 +61,13 @@ static inline int text_peek(const struct text *t)
 	return t->at < t->end ? *t->at : -1;
 }
 
-bool text_is_name(int c);  /* may begin a name */
-bool text_is_digit(int c); /* 0 to 9 */
-/* A name (which may be empty), valid until the next call. */
+bool text_is_name(int c);  /* the character may begin a name */
+bool text_is_digit(int c); /* the character is a digit from 0 to 9 */
+/* Reads a name (which may be empty), valid until the next call. */
 bool text_name(struct text *t, struct str *name);
-/* A number; text_peek is a digit or a point. */
+/* Reads a number; text_peek must be a digit or a point. */
 bool text_number(struct text *t, struct number *number);
-/* Whole numbers; false (no failure noted) beyond max. */
+/* Converts integers; false, without a failure, beyond max. */
 bool number_to_u64(const struct number *number, uint64_t max, uint64_t *value);
 double number_to_double(const struct number *number);
 
@@ -81,12 +81,12 @@ bool text_bits(struct text *t, const struct pb_field_desc *field, bool allow_unk
 bool text_quote(struct text *t, int *quote, uint64_t *start);
 bool text_string(struct text *t, int quote, uint64_t start, struct buf *out, bool *done);
 
-/* The bracket that closes `open`. */
+/* Returns the bracket that closes `open`. */
 static inline char text_closing(int open)
 {
 	return open == '{' ? '}' : open == '<' ? '>' : ']';
 }
-/* Passes over the value of a field that is not known, with its colon. `scratch` is as before after it. */
+/* Skips the value of an unknown field, with its colon. `scratch` is unchanged afterwards. */
 bool text_skip_value(struct text *t, struct buf *scratch);
 
 #endif

@@ -13,9 +13,7 @@
 static void print_message(struct buf *out, const struct pb_message *type, struct str bytes,
 			  unsigned depth);
 
-/* ---- values ---- */
-
-/* C escapes; what is not ASCII in octal. */
+/* Prints a string with C escapes; bytes beyond ASCII in octal. */
 static void print_string(struct buf *out, struct str text)
 {
 	buf_add_char(out, '"');
@@ -98,8 +96,6 @@ static void print_scalar(struct buf *out, const struct pb_field_desc *field, uin
 		buf_printf(out, "%" PRIu64, bits);
 	}
 }
-
-/* ---- fields ---- */
 
 static bool is_repeated(const struct pb_field_desc *field)
 {

@@ -13,7 +13,8 @@
 #include "wire/sqlite/sqlite_access.h"
 
 #define HEADER_BYTES 100
-#define WRITE_VERSION 18 /* offsets in the header: 1 = with a journal, 2 = with a log */
+/* offsets in the header; the value 1 means a journal, 2 a write-ahead log */
+#define WRITE_VERSION 18
 #define READ_VERSION 19
 
 struct access_file {
@@ -25,8 +26,6 @@ static struct sqlite_access *access_of(sqlite3_file *file)
 {
 	return ((struct access_file *)file)->access;
 }
-
-/* ---- the file ---- */
 
 static int file_close(sqlite3_file *file)
 {
@@ -41,7 +40,7 @@ static void hide_log(const struct sqlite_access *a, unsigned char *to, uint64_t 
 			to[at - offset] = 1;
 }
 
-/* Reads ahead where pages follow each other, and a single page where they do not. */
+/* Reads ahead if pages follow each other, otherwise a single page. */
 static ow_status read_bytes(struct sqlite_access *a, void *to, uint64_t at, size_t len)
 {
 	const struct window *w = &a->window;
@@ -160,8 +159,6 @@ static const sqlite3_io_methods file_methods = {
 	.xDeviceCharacteristics = file_traits,
 };
 
-/* ---- the file system ---- */
-
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
 		     int *out_flags)
 {
@@ -202,7 +199,7 @@ static int full_name(sqlite3_vfs *vfs, const char *name, int size, char *out)
 	return SQLITE_OK;
 }
 
-/* Nothing that is read depends on chance or on the time. */
+/* Returns fixed bytes, so that nothing depends on chance or on the time. */
 static int random_bytes(sqlite3_vfs *vfs, int size, char *out)
 {
 	(void)vfs;
@@ -230,8 +227,6 @@ static int last_error(sqlite3_vfs *vfs, int size, char *out)
 	(void)out;
 	return 0;
 }
-
-/* ---- coming and going ---- */
 
 static uint64_t big_endian(const unsigned char *p, int bytes)
 {

@@ -13,17 +13,17 @@ struct sqlite_access {
 	sqlite3_vfs vfs;
 	const struct input *in;
 	struct window window;
-	struct ow_error err; /* of the window */
-	uint64_t size;	     /* as the header says, if that is more than there is */
-	uint64_t next;	     /* where the last read ended */
-	uint64_t read;	     /* bytes, for who watches */
-	ow_status status;    /* of the last read */
+	struct ow_error err; /* error of the window */
+	uint64_t size;	     /* size in the header, if that exceeds the input */
+	uint64_t next;	     /* offset at which the last read ended */
+	uint64_t read;	     /* number of bytes read, for progress */
+	ow_status status;    /* status of the last read */
 	bool registered;
 	bool logged;
 	char name[40];
 };
 
-/* Registers it with the library under access->name, until the release. */
+/* Registers the input with the library under access->name, until the release. */
 ow_status sqlite_access_init(struct sqlite_access *access, const struct input *in);
 void sqlite_access_release(struct sqlite_access *access);
 

@@ -14,7 +14,7 @@
 
 #include <strings.h>
 
-#define STEPS_PER_REPORT 50000 /* instructions of the library: some thousand rows */
+#define STEPS_PER_REPORT 50000 /* number of library instructions per report, some thousand rows */
 #define LEAST_ROW_BYTES 4
 
 bool sqlite_available(void)
@@ -22,9 +22,8 @@ bool sqlite_available(void)
 	return true;
 }
 
-/* ---- what went wrong ---- */
-
-/* A failure that is not a cancel, a failed read of the input or a lack of memory means damage. */
+/* Explains a failure: if it is not a cancellation, a failed read or a lack of memory, the
+ * database is damaged. */
 static ow_status failure(struct sqlite_file *f, int code)
 {
 	if (f->stopped)
@@ -44,8 +43,6 @@ static bool is_damage(const struct sqlite_file *f, int code)
 {
 	return !f->stopped && f->access->status == OW_OK && (code & 0xff) != SQLITE_NOMEM;
 }
-
-/* ---- opening ---- */
 
 static int watch(void *arg)
 {
@@ -79,7 +76,8 @@ static void restrict_library(struct sqlite_file *f)
 	} limits[] = {
 		{ SQLITE_LIMIT_LENGTH, SQLITE_ROW_MAX },
 		{ SQLITE_LIMIT_SQL_LENGTH, 1 << 20 },
-		/* these count for views of the schema, too, which the library parses and never runs */
+		/* these limits also apply to views of the schema, which the library parses but
+		 * never runs */
 		{ SQLITE_LIMIT_EXPR_DEPTH, 500 },
 		{ SQLITE_LIMIT_COMPOUND_SELECT, 500 },
 		{ SQLITE_LIMIT_ATTACHED, 0 },
@@ -129,7 +127,8 @@ static ow_status add_table(struct sqlite_file *f, const char *name)
 	return OW_OK;
 }
 
-/* Skips views and virtual tables, which have no pages of their own: they would run code from the database. */
+/* Lists tables. Views and virtual tables are skipped: they have no pages and would run code from the
+ * database. */
 static ow_status list_tables(struct sqlite_file *f)
 {
 	sqlite3_stmt *statement = NULL;
@@ -187,8 +186,6 @@ void sqlite_file_close(struct sqlite_file *f)
 	f->access = NULL;
 }
 
-/* ---- tables ---- */
-
 struct sqlite_table *sqlite_file_table(const struct sqlite_file *f, const char *name)
 {
 	for (size_t i = 0; i < f->table_count; i++)
@@ -197,7 +194,7 @@ struct sqlite_table *sqlite_file_table(const struct sqlite_file *f, const char *
 	return NULL;
 }
 
-/* "name", for use in SQL. */
+/* Adds "name" in quotes, for use in SQL. */
 static void add_quoted(struct buf *sql, struct str name)
 {
 	buf_add_char(sql, '"');
@@ -209,7 +206,7 @@ static void add_quoted(struct buf *sql, struct str name)
 	buf_add_char(sql, '"');
 }
 
-/* Skips generated columns, which are computed when they are read. */
+/* Visits the columns, except generated ones, which are computed when they are read. */
 static ow_status each_column(struct sqlite_file *f, const struct sqlite_table *table,
 			     void (*take)(void *arg, struct str column), void *arg)
 {
@@ -296,7 +293,8 @@ ow_status sqlite_rows_open(struct sqlite_rows *rows, struct sqlite_file *f, cons
 	rows->table->rows = 0;
 	if (status != OW_E_CORRUPT)
 		return status;
-	rows->table->damaged = rows->table->read = true; /* its definition is */
+	/* the definition of the table is damaged */
+	rows->table->damaged = rows->table->read = true;
 	error_clear(f->err);
 	return OW_OK;
 }

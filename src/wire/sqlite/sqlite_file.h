@@ -20,14 +20,14 @@
 #include "base/input.h"
 
 #define SQLITE_CACHE_KIB 2048
-#define SQLITE_ROW_MAX (16 << 20) /* bytes of one value; profiles have less */
+#define SQLITE_ROW_MAX (16 << 20) /* largest size of one value in bytes; profiles have less */
 
-#define SQLITE_MAGIC "SQLite format 3" /* and a NUL */
+#define SQLITE_MAGIC "SQLite format 3" /* followed by a NUL in the file */
 
 struct sqlite_table {
-	struct str name; /* NUL-terminated */
-	uint64_t rows;	 /* as far as they were read */
-	bool read;	 /* to the end, or to the damage */
+	struct str name; /* name of the table, NUL-terminated */
+	uint64_t rows;	 /* number of rows read so far */
+	bool read;	 /* the rows were read to the end, or to the damage */
 	bool damaged;
 };
 
@@ -35,26 +35,27 @@ struct sqlite_file {
 	const struct input *in;
 	struct ow_error *err;
 	struct arena arena;
-	struct sqlite_access *access; /* how the library reads the input; sqlite_access.c */
+	struct sqlite_access *access; /* access of the library to the input; sqlite_access.c */
 	struct sqlite3 *db;
-	struct sqlite_table *tables; /* ordinary tables, as the schema lists them */
+	struct sqlite_table *tables; /* ordinary tables, in the order of the schema */
 	size_t table_count, table_cap;
-	uint64_t schema_rows;	      /* of any kind */
-	uint64_t rows_read, rows_max; /* of all tables */
-	bool logged;		      /* written with a log beside it (-wal), which is not read */
-	bool cut;		      /* shorter than its header says */
-	bool stopped;		      /* the progress callback has cancelled */
+	uint64_t schema_rows;	      /* number of schema entries of any kind */
+	uint64_t rows_read, rows_max; /* numbers of rows of all tables */
+	/* the database has a write-ahead log (-wal), which is not read */
+	bool logged;
+	bool cut;     /* the file is shorter than its header says */
+	bool stopped; /* the progress callback has cancelled */
 };
 
-/* Whether this build has SQLite. */
+/* Returns whether this build has SQLite. */
 bool sqlite_available(void);
 
-/* sqlite_file_close is due in any case. */
+/* Opens a database. The caller calls sqlite_file_close in any case. */
 ow_status sqlite_file_open(struct sqlite_file *f, struct mem *mem, const struct input *in,
 			   struct ow_error *err);
 void sqlite_file_close(struct sqlite_file *f);
 
-/* Names are compared without case, as SQLite does; NULL when the table does not exist. */
+/* Returns a table, comparing names without case as SQLite does; NULL if it does not exist. */
 struct sqlite_table *sqlite_file_table(const struct sqlite_file *f, const char *name);
 
 /* Calls `take` with the name of every column of a table. */
@@ -68,27 +69,28 @@ ow_status sqlite_file_columns(struct sqlite_file *f, const struct sqlite_table *
 struct sqlite_rows {
 	struct sqlite_file *file;
 	struct sqlite_table *table;
-	struct sqlite3_stmt *statement; /* NULL: the table does not exist */
-	uint32_t has;			/* columns: a bit each */
+	struct sqlite3_stmt *statement; /* statement; NULL: the table does not exist */
+	uint32_t has;			/* one bit per column that exists */
 };
 
-/* OW_OK also for a table that does not exist: it has no rows. Without columns, rows are only counted. */
+/* Opens the rows of a table. Returns OW_OK also for a missing table, which has no rows. Without columns,
+ * rows are only counted. */
 ow_status sqlite_rows_open(struct sqlite_rows *rows, struct sqlite_file *f, const char *table,
 			   const char *const *columns, size_t count);
-/* True when there is a row. False at the end, at damage (then table->damaged is set), and on failure. */
+/* Returns true if there is a row. False at the end, at damage (table->damaged is set), and on failure. */
 bool sqlite_rows_next(struct sqlite_rows *rows, ow_status *status);
 void sqlite_rows_close(struct sqlite_rows *rows);
 
 bool sqlite_is_null(const struct sqlite_rows *rows, int column);
 int64_t sqlite_int(const struct sqlite_rows *rows, int column);
-/* False for null; cheaper than asking for that first. */
+/* Reads an integer; false for null. */
 static inline bool sqlite_get_int(const struct sqlite_rows *rows, int column, int64_t *value)
 {
 	*value = sqlite_int(rows, column);
 	return *value || !sqlite_is_null(rows, column);
 }
 double sqlite_real(const struct sqlite_rows *rows, int column);
-/* Valid until the next row. Bytes as they are in the file: not always UTF-8. */
+/* Returns the bytes of a text, valid until the next row; they need not be UTF-8. */
 struct str sqlite_text(const struct sqlite_rows *rows, int column);
 
 #endif

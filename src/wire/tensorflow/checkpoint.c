@@ -18,8 +18,6 @@
 	": perhaps your file is in a different file format and you need to use a different "       \
 	"restore operator?"
 
-/* ---- errors --------------------------------------------------------------------------------- */
-
 ow_status checkpoint_fail(const char **code, const char *name, struct ow_error *err,
 			  ow_status status, const char *format, ...)
 {
@@ -33,7 +31,7 @@ ow_status checkpoint_fail(const char **code, const char *name, struct ow_error *
 	return error_set(err, status, "%s", text);
 }
 
-/* For failures that were not given a name where they happened. */
+/* Returns TensorFlow's name of a failure that has none yet. */
 static const char *code_of(ow_status status)
 {
 	switch (status) {
@@ -64,7 +62,7 @@ ow_status checkpoint_open_file(struct input *in, struct mem *mem, const char *pa
 			       const char **code, struct ow_error *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC |
-				    O_NONBLOCK); /* a pipe of this name is not waited for */
+				    O_NONBLOCK); /* so that a pipe of this name does not block */
 	struct stat st = { 0 };
 	ow_status status;
 
@@ -86,8 +84,6 @@ ow_status checkpoint_open_file(struct input *in, struct mem *mem, const char *pa
 		close(fd);
 	return status;
 }
-
-/* ---- the list of variables ------------------------------------------------------------------ */
 
 struct checkpoint_var *checkpoint_add(struct checkpoint *c, struct str name)
 {
@@ -137,7 +133,7 @@ static int compare_vars(const void *a, const void *b)
 	return str_cmp(x->name, y->name);
 }
 
-/* Variables by name, then parts; positions change, so the index is made again. */
+/* Sorts variables by name, then parts; positions change, so the index is rebuilt. */
 static ow_status sort_vars(struct checkpoint *c, struct ow_error *err)
 {
 	if (c->entry_count)
@@ -152,8 +148,6 @@ static ow_status sort_vars(struct checkpoint *c, struct ow_error *err)
 	}
 	return OW_OK;
 }
-
-/* ---- opening -------------------------------------------------------------------------------- */
 
 static void init_checkpoint(struct checkpoint *c, struct mem *mem)
 {
@@ -198,7 +192,7 @@ static ow_status set_prefix(struct checkpoint *c, const char *path, struct ow_er
 	return c->prefix ? OW_OK : error_no_memory(err);
 }
 
-/* `path` is that of the index. */
+/* Opens a bundle; `path` is that of the index. */
 static ow_status open_bundle(struct checkpoint *c, const char *path, struct ow_error *err)
 {
 	struct sstable table;
@@ -215,7 +209,7 @@ static ow_status open_bundle(struct checkpoint *c, const char *path, struct ow_e
 	return status;
 }
 
-/* A table that failed to open as the original words it. */
+/* Reports a table that failed to open in TensorFlow's words. */
 static ow_status table_failure(struct checkpoint *c, const char *path, bool opened,
 			       ow_status status, struct ow_error *err)
 {
@@ -352,7 +346,8 @@ static ow_status open_path(struct checkpoint *c, const char *path, struct ow_err
 ow_status checkpoint_open(struct checkpoint *c, struct mem *mem, const char *path,
 			  struct ow_error *err)
 {
-	struct ow_error mine = { 0 }; /* messages are made of messages, so there must be one */
+	/* messages contain other messages, so an error struct is needed */
+	struct ow_error mine = { 0 };
 
 	init_checkpoint(c, mem);
 	return finish_open(c, open_path(c, path, err ? err : &mine), err);
@@ -386,8 +381,6 @@ ow_status checkpoint_open_input(struct checkpoint *c, struct mem *mem, const str
 	init_checkpoint(c, mem);
 	return finish_open(c, open_table(c, in, err), err);
 }
-
-/* ---- values --------------------------------------------------------------------------------- */
 
 ow_status tensor_reserve(struct checkpoint_tensor *t, size_t bytes, struct ow_error *err)
 {
@@ -425,8 +418,8 @@ ow_status checkpoint_read(const struct checkpoint *c, struct str name, struct ch
  * What tfprof shows for the value of a variable: brackets per dimension, elements followed by a blank.
  */
 
-#define TEXT_MAX 10000	     /* what goes beyond is cut off */
-#define HUGE_ELEMENTS 100000 /* tfprof warns from here on */
+#define TEXT_MAX 10000	     /* text beyond this length is cut off */
+#define HUGE_ELEMENTS 100000 /* number of elements from which on tfprof warns */
 
 static double element_double(const struct checkpoint_tensor *t, int64_t i)
 {
@@ -454,7 +447,7 @@ static int64_t element_int(const struct checkpoint_tensor *t, int64_t i)
 	return wide;
 }
 
-/* The original prints a number with six digits, reads that, and prints it again with two decimals. */
+/* Adds a number as tfprof does: it prints six digits, reads them back, and prints two decimals. */
 static void add_double(struct buf *out, double value)
 {
 	char text[32];
@@ -481,7 +474,8 @@ static bool is_full(const struct buf *out, size_t start)
 	return out->len - start > TEXT_MAX || out->failed;
 }
 
-/* The elements in brackets, without the last closing one; stops once nothing more can be shown. */
+/* Adds the elements in brackets, without the last closing one; stops when nothing more can be
+ * shown. */
 static void add_brackets(struct buf *out, size_t start, const struct checkpoint_tensor *t)
 {
 	int64_t at[256] = { 0 };
@@ -509,8 +503,8 @@ static void add_brackets(struct buf *out, size_t start, const struct checkpoint_
 	}
 }
 
-/* The original cuts before each closing bracket and goes on, so the first 10,000 bytes stay, and the
- * last bracket follows them. */
+/* Writes a tensor as tfprof does, which cuts before each closing bracket and continues: the
+ * first 10,000 bytes stay, and the last bracket follows. */
 enum tensor_text checkpoint_tensor_text(const struct checkpoint_tensor *t, struct buf *out)
 {
 	size_t start = out->len;

@@ -28,7 +28,8 @@ enum tf_dtype {
 	TF_COMPLEX128 = 18,
 };
 
-/* Bytes of one element; 0 for strings, for types without plain bytes and for unknown numbers. */
+/* Returns the size of one element; 0 for strings, for types without plain bytes and for unknown
+ * types. */
 size_t tf_dtype_size(int32_t dtype);
 
 #define CHECKPOINT_RANK_MAX 254
@@ -36,18 +37,19 @@ size_t tf_dtype_size(int32_t dtype);
 struct checkpoint_var {
 	struct str name;
 	int32_t dtype;
-	int32_t rank; /* -1: the stored shape is not one; the value cannot be read */
+	/* number of dimensions; -1: the stored shape is invalid, so the value cannot be read */
+	int32_t rank;
 	const int64_t *dims;
 	int64_t elements;
-	uint64_t bytes;	      /* that the value takes in the checkpoint; 0 for strings of V1 */
-	uint32_t slice_count; /* 0: stored whole */
+	uint64_t bytes;	      /* size of the value in the checkpoint; 0 for strings of V1 */
+	uint32_t slice_count; /* number of slices; 0: stored as a whole */
 
-	/* Where the value is; for the readers only. */
-	int32_t shard; /* data file (V2), or table (V1) */
+	/* Position of the value, for the readers only: */
+	int32_t shard; /* number of the data file (V2) or table (V1) */
 	uint32_t crc;
 	int64_t offset, size;
-	struct str record; /* the message that holds the slices, or names a bad shape */
-	bool part;	   /* V2: a slice of another variable, not one itself */
+	struct str record; /* message that holds the slices, or that describes a bad shape */
+	bool part;	   /* V2: a slice of another variable */
 };
 
 struct checkpoint_file;
@@ -55,23 +57,23 @@ struct checkpoint_file;
 struct checkpoint {
 	struct mem *mem;
 	struct arena arena;
-	const char
-		*code; /* after a failed open, TensorFlow's name of it: "Not found", "Data loss" */
-	int version;   /* 1 or 2 */
+	const char *code; /* TensorFlow's name of a failure to open: "Not found", "Data loss" */
+	int version;	  /* version of the format, 1 or 2 */
 
-	struct checkpoint_var *vars; /* var_count variables by name (bytewise), then parts */
+	struct checkpoint_var *vars; /* var_count variables sorted by name (bytewise), then parts */
 	size_t var_count;
-	uint64_t damaged; /* entries and blocks that could not be read, and where the first is */
+	/* number of entries and blocks that could not be read, and the first offset */
+	uint64_t damaged;
 	uint64_t damaged_offset;
 
-	const char *prefix; /* V2 */
+	const char *prefix; /* prefix of the files (V2) */
 	int32_t shard_count;
 	bool big_endian;
-	struct checkpoint_file *files; /* V1 */
+	struct checkpoint_file *files; /* files (V1) */
 	size_t file_count;
 
-	size_t entry_count, entry_cap; /* of vars, parts included */
-	struct map by_name;	       /* position + 1 */
+	size_t entry_count, entry_cap; /* number of items in vars, parts included */
+	struct map by_name;	       /* maps a name to its position + 1 */
 };
 
 /* By the path that was given to the saver: a bundle if <path>.index exists, else the V1 file(s)
@@ -79,26 +81,25 @@ struct checkpoint {
  * leaves nothing to close. */
 ow_status checkpoint_open(struct checkpoint *c, struct mem *mem, const char *path,
 			  struct ow_error *err);
-/* From an index or V1 file that is open already, and stays open longer than the checkpoint. */
+/* Opens a checkpoint from an open index or V1 file, which must outlive it. */
 ow_status checkpoint_open_input(struct checkpoint *c, struct mem *mem, const struct input *in,
 				struct ow_error *err);
 void checkpoint_close(struct checkpoint *c);
 
-/* The variable of that name; NULL when there is none. */
+/* Returns the variable of that name; NULL if there is none. */
 const struct checkpoint_var *checkpoint_find(const struct checkpoint *c, struct str name);
 
 /* The value of a variable, in the byte order of this machine, row-major. */
 struct checkpoint_tensor {
 	struct mem *mem;
-	const char *code; /* as in struct checkpoint, after a failed read */
+	const char *code; /* TensorFlow's name of a failed read, as in struct checkpoint */
 	int32_t dtype;
 	int32_t rank;
-	const int64_t *dims; /* belongs to the checkpoint */
+	const int64_t *dims; /* dimensions, owned by the checkpoint */
 	int64_t elements;
-	unsigned char
-		*data; /* the elements, or the bytes of all strings; NULL when the type has none */
+	unsigned char *data; /* elements, or bytes of all strings; NULL if the type has none */
 	size_t data_size, data_cap;
-	struct str *strings; /* one per element, when dtype is TF_STRING */
+	struct str *strings; /* one string per element, if dtype is TF_STRING */
 	size_t string_cap;
 };
 
@@ -110,11 +111,12 @@ void checkpoint_tensor_release(struct checkpoint_tensor *t);
 
 enum tensor_text {
 	TENSOR_TEXT_OK,
-	TENSOR_TEXT_HUGE,	/* more than 100,000 elements; tfprof warns of it */
+	TENSOR_TEXT_HUGE,	/* more than 100,000 elements, for which tfprof warns */
 	TENSOR_TEXT_UNSUPPORTED /* a type that tfprof does not show; no text */
 };
 
-/* Appends what tfprof shows for -select tensor_value: nested brackets, cut at 10,000 bytes. */
+/* Appends the text that tfprof shows for -select tensor_value: nested brackets, cut at 10,000
+ * bytes. */
 enum tensor_text checkpoint_tensor_text(const struct checkpoint_tensor *t, struct buf *out);
 
 #endif

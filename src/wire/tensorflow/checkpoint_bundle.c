@@ -10,8 +10,6 @@
 
 #define NAME_MAX_BYTES ((size_t)16 << 10)
 
-/* ---- the index ------------------------------------------------------------------------------ */
-
 /* BundleHeaderProto { num_shards #1, endianness #2, version #3 } */
 static bool header_parse(struct checkpoint *c, struct str value, struct versions *versions)
 {
@@ -439,8 +437,6 @@ static ow_status read_entry(struct reader *r, const struct checkpoint_var *var,
 		return read_numbers(r, var, to);
 	return OW_OK;
 }
-
-/* ---- partitioned variables ------------------------------------------------------------------ */
 
 /* Overlaps are looked for pair by pair, so only up to this many slices; the sum of sizes is always checked. */
 #define OVERLAP_CHECK_MAX 2048

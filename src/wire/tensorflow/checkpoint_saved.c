@@ -7,8 +7,6 @@
 
 #include "base/vec.h"
 
-/* ---- the list ------------------------------------------------------------------------------- */
-
 /* SavedSliceMeta { name #1, shape #2, type #3, slice #4 rep } */
 struct saved_meta {
 	struct checkpoint_var var;
@@ -146,8 +144,6 @@ ow_status saved_load(struct checkpoint *c, size_t file, struct ow_error *err)
 	OW_TRY(status);
 	return versions_check(&versions, &c->code, err);
 }
-
-/* ---- values --------------------------------------------------------------------------------- */
 
 struct reader {
 	const struct checkpoint *c;

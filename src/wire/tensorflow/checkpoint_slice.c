@@ -20,8 +20,6 @@ size_t tf_dtype_size(int32_t dtype)
 	return sizes[dtype];
 }
 
-/* ---- versions ------------------------------------------------------------------------------- */
-
 /* VersionDef { producer #1, min_consumer #2, bad_consumers #3 rep } */
 bool versions_parse(struct pb message, struct versions *versions)
 {
@@ -73,8 +71,6 @@ ow_status versions_check(const struct versions *versions, const char **code, str
 				       READER_VERSION);
 	return OW_OK;
 }
-
-/* ---- shapes --------------------------------------------------------------------------------- */
 
 /* Dim { size #1, name #2 } */
 static bool dim_parse(struct pb message, int64_t *size)
@@ -167,8 +163,6 @@ void shape_text(struct buf *out, struct pb message)
 		space = " ";
 	}
 }
-
-/* ---- slices --------------------------------------------------------------------------------- */
 
 /* Extent { start #1, oneof { length #2 } } */
 static bool extent_parse(struct pb message, int64_t *start, int64_t *length)
@@ -312,8 +306,6 @@ void slice_copy(const struct checkpoint_var *var, const struct slice *slice, con
 			return;
 	}
 }
-
-/* ---- ordered codes ---- */
 
 /* A count of bytes, then the number in as many, big-endian. */
 void ordered_code_number(struct buf *out, uint64_t value)

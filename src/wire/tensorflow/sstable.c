@@ -50,8 +50,6 @@ static bool read_handle(const unsigned char **at, const unsigned char *end, stru
 	return read_varint(at, end, &handle->offset) && read_varint(at, end, &handle->size);
 }
 
-/* ---- blocks --------------------------------------------------------------------------------- */
-
 static void block_release(struct mem *mem, struct sstable_block *block)
 {
 	mem_free(mem, block->bytes, block->cap);
@@ -135,8 +133,6 @@ static ow_status block_read(const struct sstable *table, struct handle handle,
 		block_release(table->mem, block);
 	return status;
 }
-
-/* ---- entries of one block ------------------------------------------------------------------- */
 
 struct entry {
 	size_t shared, unshared, value_len;
@@ -228,8 +224,6 @@ static ow_status cursor_seek(struct sstable_cursor *cursor, struct mem *mem, str
 	} while (cursor->valid && str_cmp(str_make(cursor->key, cursor->key_len), key) < 0);
 	return OW_OK;
 }
-
-/* ---- the table ------------------------------------------------------------------------------ */
 
 ow_status sstable_open(struct sstable *table, struct mem *mem, const struct input *in,
 		       struct ow_error *err)

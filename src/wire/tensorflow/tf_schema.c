@@ -82,8 +82,6 @@ ENUM_VALUES(full_type_id) = {
 };
 ENUM(full_type_id);
 
-/* ---- shapes, tensors and attributes ---------------------------------------------------------- */
-
 FIELDS(Dim) = {
 	FIELD(1, size, INT64),
 	FIELD(2, name, STRING),
@@ -174,8 +172,6 @@ FIELDS(AttrValue) = {
 	ONEOF_MESSAGE(10, func, NameAttrList),
 };
 MESSAGE(AttrValue);
-
-/* ---- graph ----------------------------------------------------------------------------------- */
 
 FIELDS(NodeDebugInfo) = {
 	REPEATED(1, original_node_names, STRING),
@@ -333,8 +329,6 @@ FIELDS(GraphDef) = {
 	FIELD_MESSAGE(5, debug_info, GraphDebugInfo),
 };
 PUBLIC_MESSAGE(tf_graph_def, GraphDef);
-
-/* ---- meta graphs and saved models ---- */
 
 ENUM_VALUES(checkpoint_version) = {
 	{ "LEGACY", 0 }, { "V1", 1 }, { "V2", 2 },
@@ -687,8 +681,6 @@ FIELDS(SavedModel) = {
 };
 PUBLIC_MESSAGE(tf_saved_model, SavedModel);
 
-/* ---- runs and the messages of the profiler ---- */
-
 FIELDS(AllocationRecord) = {
 	FIELD(1, alloc_micros, INT64),
 	FIELD(2, alloc_bytes, INT64),
@@ -840,8 +832,6 @@ FIELDS(RunMetadata) = {
 	FIELD_MESSAGE(5, session_metadata, SessionMetadata),
 };
 PUBLIC_MESSAGE(tf_run_metadata, RunMetadata);
-
-/* ---- profiler -------------------------------------------------------------------------------- */
 
 FIELDS(Trace) = {
 	FIELD(1, file, STRING), /* the texts themselves are old */
