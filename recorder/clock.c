@@ -15,10 +15,11 @@ _Atomic(const struct clock_line *) recorder_clock;
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-#define LINES 64u /* a reader has seconds before a line is used again */
+/* number of lines in the ring of lines: a reader has seconds before a line is used again */
+#define LINES 64u
 #define INTERVAL_NS 100000000u
 #define FIRST_NS 10000000u
-#define AWAY_NS 1000000 /* the machine slept, or was moved */
+#define AWAY_NS 1000000 /* a larger distance means that the machine slept or was moved */
 #define TRIES 8
 
 static struct clock_line lines[LINES];
@@ -28,7 +29,7 @@ static struct sample {
 	uint64_t counter, ns;
 } last;
 
-/* Both at the same moment, as well as can be. */
+/* Reads the counter and the clock at the same moment, as closely as possible. */
 static struct sample take_sample(void)
 {
 	struct sample best = { 0 };
@@ -52,7 +53,8 @@ static bool is_invariant(void)
 	return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
 }
 
-/* The kernel has looked whether the cores agree, and takes another source when they do not. */
+/* Returns whether the kernel uses the counter as its clock source: it checks that the cores
+ * agree, and otherwise chooses another source. */
 static bool is_the_systems(void)
 {
 	char text[16] = "";
@@ -65,7 +67,7 @@ static bool is_the_systems(void)
 	return len > 0 && strcmp(text, "tsc\n") == 0;
 }
 
-/* Virtual machines may catch the instruction. */
+/* Returns whether reading the counter is cheap; virtual machines may intercept the instruction. */
 static bool is_cheap(void)
 {
 	uint64_t begin = clock_ns(), middle, sum = 0;
@@ -86,7 +88,7 @@ void clock_begin(void)
 		last = take_sample();
 }
 
-/* So that the line meets the clock in a second's time, and never runs backwards. */
+/* Returns a rate at which the line meets the clock in one second and never runs backwards. */
 static double bent_rate(double rate, double away_ns)
 {
 	double bent = rate * (1 + away_ns / 1e9);
@@ -116,7 +118,7 @@ void clock_adjust(void)
 		uint64_t shown = clock_at(old, now.counter);
 
 		away = (double)(int64_t)(now.ns - shown);
-		if (away < AWAY_NS) /* behind by more: a step ahead */
+		if (away < AWAY_NS) /* the line is behind by more than that: it steps ahead */
 			line->ns = shown;
 		else
 			away = 0;

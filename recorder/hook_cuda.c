@@ -23,18 +23,18 @@ typedef CUpti_ActivityMemcpy6 copy_record;
 #else
 typedef CUpti_ActivityKernel9 kernel_record;
 typedef CUpti_ActivityMemcpy5 copy_record;
-#define MAJOR(version) (version) /* CUPTI numbered its versions 1, 2, 3, … at first */
+#define MAJOR(version) (version) /* early versions of CUPTI are numbered 1, 2, 3, … */
 #endif
 typedef CUpti_ActivityMemset4 fill_record;
 
 #define BUFFER_BYTES ((size_t)1 << 20)
 #define FLUSH_MS 50u
 #define STREAMS 1024u
-#define FIRST_QUEUE 1024u /* those of OpenCL and NCCL are below */
+#define FIRST_QUEUE 1024u /* first queue number; queues of OpenCL and NCCL have lower numbers */
 #define NAMES 4096u
 #define CALLS 4096u
 
-/* The functions of CUPTI that are used, looked up by name; the last ones may be missing. */
+/* Functions of CUPTI that are used, looked up by name; the last ones may be missing. */
 #define FUNCTIONS(F)                                                                               \
 	F(cuptiGetVersion)                                                                         \
 	F(cuptiActivityRegisterCallbacks)                                                          \
@@ -56,7 +56,7 @@ static const CUpti_ActivityKind kinds[] = {
 	CUPTI_ACTIVITY_KIND_RUNTIME,	       CUPTI_ACTIVITY_KIND_DRIVER
 };
 
-static int64_t offset_ns; /* from CUPTI's times to the clock */
+static int64_t offset_ns; /* nanoseconds to add to CUPTI's times to get the clock */
 static _Atomic uint32_t armed;
 
 static struct known_name {
@@ -75,7 +75,7 @@ static uint64_t hash_of(const char *text)
 	return hash;
 }
 
-/* The readable name of a kernel; a name that was seen before is not demangled again. */
+/* Returns the readable name of a kernel; each name is demangled once. */
 static uint32_t kernel_name(const struct thread *t, const char *name)
 {
 	uint64_t hash = name ? hash_of(name) : 0;
@@ -101,7 +101,7 @@ enum call_use { CALL_NEW, CALL_SKIPPED, CALL_STARTS, CALL_WAITS };
 static struct known_call {
 	enum call_use use;
 	char name[48];
-} (*calls)[CALLS]; /* of the run-time library and of the driver */
+} (*calls)[CALLS]; /* calls of the runtime library and of the driver */
 
 /* Programs ask thousands of times which device they use: that is left out. Of the driver's interface only launches
  * count, since the run-time library's calls go through it, too. */
@@ -122,7 +122,7 @@ static enum call_use call_use(const char *name, bool driver)
 	return CALL_SKIPPED;
 }
 
-/* "cudaLaunchKernel_v7000" is recorded without its version. */
+/* Stores the name of a call without its version: "cudaLaunchKernel_v7000". */
 static void learn_call(uint32_t number, bool driver)
 {
 	const char *name = NULL, *end;
@@ -141,7 +141,7 @@ static void learn_call(uint32_t number, bool driver)
 
 static struct {
 	uint32_t device, context, stream;
-	uint32_t recorded; /* generation */
+	uint32_t recorded; /* generation in which the queue was recorded */
 } streams[STREAMS];
 
 static uint32_t queue_of(struct thread *t, uint32_t device, uint32_t context, uint32_t stream)
@@ -172,7 +172,7 @@ static uint32_t queue_of(struct thread *t, uint32_t device, uint32_t context, ui
 	return FIRST_QUEUE + i;
 }
 
-/* Joins a call and its work; NCCL's are odd. */
+/* Returns the id that joins a call and its work; ids of NCCL are odd. */
 static uint64_t correlation_id(uint32_t correlation)
 {
 	return (uint64_t)correlation * 2;
@@ -183,7 +183,7 @@ static void push_activity(struct thread *t, enum ring_kind kind, enum ring_categ
 			  uint32_t name, uint64_t bytes)
 {
 	if (!start || end < start)
-		return; /* it has not run */
+		return; /* the kernel has not run */
 	push(t, &(struct ring_record){ .start_ns = start + (uint64_t)offset_ns,
 				       .dur_ns = end - start,
 				       .bytes = bytes,
@@ -332,7 +332,7 @@ static bool find_functions(void *library)
 	return true;
 }
 
-/* Either CUPTI asks us for the time, or its own is moved. */
+/* Makes CUPTI use our clock, or computes the offset of its own clock. */
 static void agree_on_time(void)
 {
 	uint64_t theirs = 0;

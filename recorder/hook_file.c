@@ -33,8 +33,8 @@
 
 enum descriptor_kind {
 	DESCRIPTOR_UNKNOWN,
-	DESCRIPTOR_ASKED,  /* a call came before it was known */
-	DESCRIPTOR_OPENED, /* by a path: a file, most likely */
+	DESCRIPTOR_ASKED,  /* a call used the descriptor before its kind was known */
+	DESCRIPTOR_OPENED, /* the descriptor was opened by a path, so it is most likely a file */
 	DESCRIPTOR_FILE,
 	DESCRIPTOR_SOCKET,
 	DESCRIPTOR_OTHER,
@@ -60,13 +60,14 @@ static enum descriptor_kind kind_in(uint16_t entry)
 	return (enum descriptor_kind)(entry & ((1u << KIND_BITS) - 1));
 }
 
-/* By which a thread knows the descriptor whose calls it only counts: never 0 for numbers that there are. */
+/* Returns the key of the descriptor whose calls a thread only counts; never 0 for existing descriptors. */
 static inline uint32_t key_of(int fd)
 {
 	return (uint32_t)fd ^ 0x80000000u;
 }
 
-/* A child of vfork has a table of its own, but its parent's memory. */
+/* Sets the kind of a descriptor. A child of vfork has its own descriptor table but its parent's
+ * memory, so it changes nothing. */
 static void set_kind(int fd, enum descriptor_kind kind)
 {
 	uint16_t entry;
@@ -96,7 +97,8 @@ bool descriptor_is_known_as_ours(int fd)
 	return fd >= 0 && fd < DESCRIPTORS && kind_in(atomic_load(&kinds[fd])) == DESCRIPTOR_OURS;
 }
 
-/* A program that closes all numbers there are does not mean the recorder's, which it did not open. A child may. */
+/* Returns whether a descriptor belongs to the recorder: a program that closes all descriptors does not
+ * mean those that it did not open. A child may close them. */
 static bool is_ours(int fd)
 {
 	return *recorder_generation && recorder_busy != BUSY_CHILD &&
@@ -149,7 +151,7 @@ static void look_at_descriptor(int fd, bool all)
 			(uint16_t)((entry >> KIND_BITS) << KIND_BITS | look_up_descriptor(fd)));
 }
 
-/* At the start, all that there are; later those that hooks have asked for. */
+/* Examines descriptors: at the start all of them, later those that hooks asked for. */
 void descriptors_look(bool all)
 {
 	DIR *folder = all ? opendir("/proc/self/fd") : NULL;
@@ -211,14 +213,16 @@ static void push_file_record(struct thread *t, const char *name, enum ring_categ
  */
 #define RATE_NS 5000u
 #define RATE_RECORD_NS 100000u
-#define RATE_WINDOW 256u /* records by which the rate is known */
-#define RATE_RECORDS 32u /* while calls are sampled */
+#define RATE_WINDOW 256u /* number of records from which the rate is determined */
+/* number of records from which the rate is determined while calls are sampled */
+#define RATE_RECORDS 32u
 #define RATE_MOST 1024u
 
-/* Those whose calls are sampled when they come fast, with and without checks of the buffer or 64-bit positions. */
+/* Calls that are sampled when they are frequent, with and without buffer checks or 64-bit positions. */
 enum sampled_call { S_read, S_pread, S_readv, S_preadv, S_write, S_pwrite, S_writev, S_SAMPLED };
 
-/* Each is sampled on so many descriptors at a time, which differ in their last bits: programs read two files in turns. */
+/* Each kind of call is sampled on this many descriptors at a time, chosen by their last bits, because
+ * programs read two files in turns. */
 #define SAMPLED_WAYS 4u
 _Static_assert(S_SAMPLED *SAMPLED_WAYS <= RING_SAMPLED, "layout");
 
@@ -277,7 +281,7 @@ static inline struct call_rate *only_counted(unsigned which, int fd)
 	return LIKELY(atomic_load_explicit(&r->key, memory_order_relaxed) == key_of(fd)) ? r : NULL;
 }
 
-/* In one instruction where that is possible, so that the handler of a signal may do the same. */
+/* Adds in one instruction if possible, so that a signal handler may do the same. */
 static inline void add_to(_Atomic uint64_t *at, uint64_t more)
 {
 #if defined(__x86_64__)
@@ -290,7 +294,7 @@ static inline void add_to(_Atomic uint64_t *at, uint64_t more)
 
 static inline void count_sampled(struct call_rate *r, int fd, ssize_t bytes)
 {
-	/* A handler may have ended the recording meanwhile, or have forked. */
+	/* a signal handler may have ended the recording or forked in the meantime */
 	if (UNLIKELY(atomic_load_explicit(&r->key, memory_order_relaxed) != key_of(fd)))
 		return;
 	add_to(&r->counts->calls, 1);
@@ -300,7 +304,7 @@ static inline void count_sampled(struct call_rate *r, int fd, ssize_t bytes)
 		atomic_store_explicit(&r->key, 0, memory_order_relaxed);
 }
 
-/* A file's: with the calls that were counted since the last record. */
+/* Records a sampled call of a file, with the calls that were counted since the last record. */
 static void push_sampled(struct thread *t, unsigned which, const char *name, bool reads,
 			 uint64_t start, uint64_t end, int fd, uint64_t bytes)
 {
@@ -311,7 +315,8 @@ static void push_sampled(struct thread *t, unsigned which, const char *name, boo
 	uint32_t text = text_number_cached(t, name), calls;
 	uint64_t head = t->head;
 
-	atomic_store(&rate->key, 0); /* calls in handlers go another way until it is done */
+	/* calls in signal handlers are not sampled until this is done */
+	atomic_store(&rate->key, 0);
 	calls = (uint32_t)atomic_load_explicit(&s->calls, memory_order_relaxed) + 1;
 	bytes += atomic_load_explicit(&s->bytes, memory_order_relaxed);
 	atomic_store_explicit(&s->name, text, memory_order_relaxed);
@@ -330,7 +335,8 @@ static void push_sampled(struct thread *t, unsigned which, const char *name, boo
 				       .calls = calls > 1 ? calls : 0 });
 	if (t->head !=
 	    head) { /* otherwise the record was dropped, and the next one includes its calls */
-		atomic_store_explicit(&s->calls, 0, memory_order_release); /* behind the record */
+		/* after the record is written */
+		atomic_store_explicit(&s->calls, 0, memory_order_release);
 		atomic_store_explicit(&s->bytes, 0, memory_order_relaxed);
 	}
 	atomic_store_explicit(&s->taken, 0, memory_order_release);
@@ -338,7 +344,8 @@ static void push_sampled(struct thread *t, unsigned which, const char *name, boo
 	count_next_calls(rate, adjust_rate(t, rate, start, calls), fd, entry);
 }
 
-/* After a call that moved bytes; errno is the caller's. `which`: of those that may be sampled, or RING_SAMPLED. */
+/* Records a call that moved bytes; keeps the caller's errno. `which`: kind of sampled call, or
+ * RING_SAMPLED. */
 static void record_transfer(const char *name, unsigned which, bool reads, int fd, uint64_t start,
 			    ssize_t bytes)
 {
@@ -453,7 +460,8 @@ enum patch_index {
 
 #define REAL(name) ((__typeof__(&my_##name))file_patches[P_##name].real)
 
-/* `call`: of enum sampled_call. Recording has a function of its own, so that counting needs few registers. */
+/* Wraps a call that moves bytes; `call` is an enum sampled_call. Recording is a separate function, so that
+ * counting needs few registers. */
 #define MOVE(result, name, call, reads, fd, params, args)                                          \
 	static __attribute__((noinline)) result recorded_##name params;                            \
                                                                                                    \
@@ -510,7 +518,7 @@ MOVE(ssize_t, pwrite64, pwrite, false, fd, (int fd, const void *from, size_t len
      (fd, from, len, at))
 MOVE(ssize_t, writev, writev, false, fd, (int fd, const struct iovec *v, int n_v), (fd, v, n_v))
 
-/* Never fast. */
+/* Wraps a flush, which is never frequent. */
 #define FLUSH(name)                                                                                \
 	static int my_##name(int fd)                                                               \
 	{                                                                                          \
@@ -552,7 +560,7 @@ COUNT(int, epoll_pwait, RING_POLL, 0,
       (int fd, struct epoll_event *events, int most, int ms, const sigset_t *mask),
       (fd, events, most, ms, mask))
 
-/* Reads from a mapping cannot be seen: that there is one is counted. */
+/* Wraps mmap: reads from a mapping cannot be seen, so the mapping is counted. */
 #define MAP(name, offset)                                                                          \
 	static void *my_##name(void *at, size_t len, int protection, int flags, int fd, offset o)  \
 	{                                                                                          \
@@ -676,12 +684,12 @@ static ssize_t my_getdelim(char **line, size_t *size, int end, FILE *file)
 	return n;
 }
 
-/* Numbers that mean nothing from here on. */
+/* Handles a descriptor that becomes invalid. */
 
 static int my_close(int fd)
 {
 	if (UNLIKELY(is_ours(fd))) {
-		errno = EBADF; /* as without the recorder */
+		errno = EBADF; /* same result as without the recorder */
 		return -1;
 	}
 	forget_descriptor(fd);
@@ -694,7 +702,7 @@ static int my_fclose(FILE *file)
 	return REAL(fclose)(file);
 }
 
-/* All but the recorder's. */
+/* Closes all descriptors of the range except the recorder's. */
 static int my_close_range(unsigned first, unsigned last, int flags)
 {
 	unsigned end = (unsigned)atomic_load(&highest), from = first;
@@ -727,7 +735,7 @@ static void my_closefrom(int first)
 		my_close_range(first < 0 ? 0 : (unsigned)first, ~0u, 0);
 }
 
-/* Descriptor numbers that refer to another file from now on. */
+/* Handles descriptors that refer to another file from now on. */
 
 static int my_dup(int from)
 {

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 static char name[RING_MARKER_MAX];
-static bool in_program; /* its begin was replaced */
+static bool in_program; /* the first instructions of the function were replaced */
 
 const char *marker_name(void)
 {
@@ -111,7 +111,7 @@ __asm__(".text\n"
 	".size my_marker, .-my_marker\n");
 
 struct patch marker_patches[] = {
-	{ NULL, NULL, NULL }, /* the marker, where it is a function of a library */
+	{ NULL, NULL, NULL }, /* patch of the marker if it is a function of a library */
 	{ NULL, NULL, NULL },
 };
 
@@ -126,17 +126,17 @@ static bool is_hooked_already(void)
 	return false;
 }
 
-#define JUMP_BYTES 5u /* e9 and a distance */
-#define MOVED_MAX 32u /* of instructions that are moved */
+#define JUMP_BYTES 5u /* size of the jump instruction: e9 and a distance */
+#define MOVED_MAX 32u /* largest number of bytes of moved instructions */
 #define CODE_MAX 65536u
 
 /* A decoded instruction. */
 struct instruction {
-	size_t bytes;	 /* 0: not one that may be moved */
-	size_t relative; /* where its distance to some data is; 0: it has none */
+	size_t bytes;	 /* length; 0: the instruction must not be moved */
+	size_t relative; /* offset of its distance to data; 0: it has none */
 };
 
-/* Bytes of the operand. */
+/* Returns the number of bytes of the operand. */
 static size_t operand_bytes(const uint8_t *at)
 {
 	unsigned mode = at[0] >> 6, base = at[0] & 7;
@@ -144,7 +144,7 @@ static size_t operand_bytes(const uint8_t *at)
 
 	if (mode == 3)
 		return bytes;
-	if (mode == 0 && base == 5) /* relative to the instruction */
+	if (mode == 0 && base == 5) /* the operand is relative to the instruction */
 		return 5;
 	if (base == 4) {
 		bytes++;
@@ -154,7 +154,7 @@ static size_t operand_bytes(const uint8_t *at)
 	return bytes + (mode == 1 ? 1 : mode == 2 ? 4 : 0);
 }
 
-/* With an operand, and nothing else. */
+/* Returns whether an instruction has an operand and nothing else. */
 static bool is_plain(uint8_t code)
 {
 	static const uint8_t list[] = { 0x01, 0x03, 0x09, 0x0b, 0x21, 0x23, 0x29, 0x2b,
@@ -164,7 +164,7 @@ static bool is_plain(uint8_t code)
 	return memchr(list, code, sizeof(list)) != NULL;
 }
 
-/* The same, after 0x0f. */
+/* Returns whether an instruction after 0x0f has an operand and nothing else. */
 static bool is_plain_long(uint8_t code)
 {
 	static const uint8_t list[] = { 0x10, 0x11, 0x14, 0x16, 0x1e, 0x1f, 0x28, 0x29,
@@ -175,7 +175,7 @@ static bool is_plain_long(uint8_t code)
 	return memchr(list, code, sizeof(list)) != NULL;
 }
 
-/* Bytes of the constant after the operand; SIZE_MAX: not an instruction that is known. */
+/* Returns the number of bytes of the constant after the operand; SIZE_MAX: unknown instruction. */
 static size_t constant_bytes(const uint8_t *at, bool half)
 {
 	switch (*at) {
@@ -190,7 +190,7 @@ static size_t constant_bytes(const uint8_t *at, bool half)
 	case 0x81:
 	case 0xc7:
 		return half ? 2 : 4;
-	case 0xf6: /* test has one, not and neg have none */
+	case 0xf6: /* test has a constant, not and neg have none */
 		return at[1] & 0x38 ? 0 : 1;
 	case 0xf7:
 		return at[1] & 0x38 ? 0 : half ? 2 : 4;
@@ -199,7 +199,8 @@ static size_t constant_bytes(const uint8_t *at, bool half)
 	}
 }
 
-/* Those that compilers begin functions with, and that do the same anywhere. */
+/* Decodes an instruction that compilers use at the start of functions and that does not depend
+ * on its address. */
 static struct instruction decode(const uint8_t *code)
 {
 	struct instruction none = { 0, 0 }, i = none;
@@ -207,7 +208,7 @@ static struct instruction decode(const uint8_t *code)
 	bool half = false, large = false;
 	size_t constant = 0;
 
-	if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0) /* endbr64 */
+	if (memcmp(code, "\xf3\x0f\x1e\xfa", 4) == 0) /* the instruction endbr64 */
 		return (struct instruction){ 4, 0 };
 	while (*at == 0x66 || *at == 0xf2 || *at == 0xf3)
 		half |= *at++ == 0x66;
@@ -264,7 +265,7 @@ static bool is_jumped_into(const uint8_t *code, size_t size, size_t moved)
 	return false;
 }
 
-/* Memory that a jump from the code reaches. */
+/* Allocates memory that a jump from the code can reach. */
 static uint8_t *page_near(const uint8_t *code, size_t page)
 {
 	uintptr_t base = (uintptr_t)code & ~((uintptr_t)page - 1);
@@ -286,7 +287,7 @@ static uint8_t *page_near(const uint8_t *code, size_t page)
 	return NULL;
 }
 
-/* jmp *0(%rip), and where to */
+/* Writes jmp *0(%rip) and its target. */
 static size_t put_jump(uint8_t *at, const void *to)
 {
 	static const uint8_t jump[] = { 0xff, 0x25, 0, 0, 0, 0 };
@@ -296,7 +297,7 @@ static size_t put_jump(uint8_t *at, const void *to)
 	return sizeof(jump) + sizeof(to);
 }
 
-/* Copies instructions. The memory is so near that distances to data still fit. */
+/* Copies instructions to memory that is near enough for their distances to data. */
 static void move_code(uint8_t *to, const uint8_t *code, size_t bytes)
 {
 	int64_t away = (int64_t)((uintptr_t)code - (uintptr_t)to);
@@ -314,7 +315,7 @@ static void move_code(uint8_t *to, const uint8_t *code, size_t bytes)
 	}
 }
 
-/* Replaces the begin of a function of the program. No other thread is there. */
+/* Replaces the first instructions of a function of the program, while no other thread runs it. */
 static bool replace_begin(uint8_t *code, size_t size)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), moved = 0, from;
@@ -365,7 +366,7 @@ static int take_program(struct dl_phdr_info *info, size_t size, void *arg)
 
 	(void)size;
 	*p = (struct program){ info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum };
-	return 1; /* the first one is the program */
+	return 1; /* the first object is the program */
 }
 
 static bool is_code(const struct program *p, uintptr_t at, size_t size)
@@ -386,7 +387,7 @@ static bool is_within(size_t size, uint64_t offset, uint64_t bytes)
 	return offset <= size && bytes <= size - offset;
 }
 
-/* The only function of that name in the table of all symbols, which a stripped program lacks. */
+/* Finds the only function of that name in the symbol table, which a stripped program lacks. */
 static const ElfW(Sym) * find_symbol(const char *file, size_t size)
 {
 	const ElfW(Ehdr) *head = (const void *)file;
@@ -455,7 +456,7 @@ void marker_patch_program(void)
 	munmap(file, (size_t)st.st_size);
 }
 
-/* Searches for the library of a given number and keeps its path. */
+/* State of the search for the library with a given number; keeps its path. */
 struct numbered {
 	unsigned left;
 	char path[4096];
@@ -477,7 +478,7 @@ static int take_path(struct dl_phdr_info *info, size_t size, void *arg)
 /* Libraries of modules are not among those that dlsym looks through by itself. The loader must not be called while it goes through its list. */
 static void *find_in_libraries(void)
 {
-	static struct numbered n; /* one thread at a time comes here */
+	static struct numbered n; /* only one thread at a time runs this */
 	void *found = NULL;
 
 	for (unsigned i = 0; !found; i++) {
@@ -514,7 +515,7 @@ void marker_find(void)
 
 void marker_set(const char *text)
 {
-	if (in_program) /* its begin stays replaced, and marks steps as before */
+	if (in_program) /* the replaced instructions stay, and mark steps as before */
 		return;
 	marker_patches[0] = (struct patch){ NULL, NULL, NULL };
 	python_forget_marker();

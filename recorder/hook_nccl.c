@@ -18,23 +18,24 @@
 #define COMMUNICATORS 128u
 #define OPERATIONS 2048u
 #define CHANNELS 8192u
-#define FIRST_QUEUE 512u /* OpenCL's are below */
+#define FIRST_QUEUE 512u /* first queue number; queues of OpenCL have lower numbers */
 
 struct communicator {
 	_Atomic uint32_t taken, recorded;
 	uint32_t version;
 	char name[80], device[16];
-	_Atomic int64_t offset_ns; /* from the device's timer to the clock; 0 = not known */
+	/* nanoseconds to add to the device's timer to get the clock; 0 = unknown */
+	_Atomic int64_t offset_ns;
 };
 
 struct operation {
-	_Atomic uint32_t open, done; /* channels */
+	_Atomic uint32_t open, done; /* number of channels that are open and done */
 	_Atomic uint32_t stopped;
-	uint32_t expected; /* channels, as far as known */
+	uint32_t expected; /* number of channels, as far as known */
 	struct communicator *communicator;
 	char function[24];
 	uint64_t start_ns, bytes, id;
-	_Atomic uint64_t first_ns, last_ns; /* on the device */
+	_Atomic uint64_t first_ns, last_ns; /* begin and end on the device */
 };
 
 struct channel {
@@ -43,7 +44,7 @@ struct channel {
 	uint64_t start_ns, timer_start_ns, timer_end_ns;
 };
 
-/* What an event has in all versions of the interface. */
+/* Fields that an event has in all versions of the interface. */
 struct nccl_event {
 	uint64_t type;
 	void *parent;
@@ -100,7 +101,7 @@ static void push_nccl_record(struct operation *o, enum ring_kind kind, enum ring
 	leave();
 }
 
-/* All channels that were open have ended. */
+/* Ends an operation when all of its open channels have ended. */
 static void settle_operation(struct operation *o)
 {
 	uint64_t first, last;
@@ -147,13 +148,14 @@ static struct operation *operation_start(struct communicator *c, const struct nc
 		if (atomic_load(&o->open))
 			continue;
 		if (o->communicator)
-			settle_operation(o); /* some channels of it never came */
+			settle_operation(o); /* some channels of the operation never came */
 		o->communicator = c;
 		snprintf(o->function, sizeof(o->function), "%s",
 			 event->function ? event->function : "operation");
 		o->bytes = event->count * data_size(event->data_type);
 		o->expected = event->channels ? event->channels : 1;
-		o->id = atomic_fetch_add(&last_id, 1) * 2 + 1; /* CUDA's are even */
+		/* odd, because ids of CUDA are even */
+		o->id = atomic_fetch_add(&last_id, 1) * 2 + 1;
 		atomic_store(&o->stopped, 0);
 		atomic_store(&o->first_ns, UINT64_MAX);
 		atomic_store(&o->last_ns, 0);
@@ -181,7 +183,7 @@ static bool is_operation(const void *p)
 
 static struct channel *channel_start(const struct nccl_event *event)
 {
-	/* An event of another process: its pointers are not valid here. */
+	/* the event belongs to another process, so its pointers are not valid here */
 	if (!is_operation(event->parent) || (event->pid && event->pid != getpid()))
 		return NULL;
 	for (uint32_t i = 0; i < 64; i++) {
@@ -200,7 +202,8 @@ static struct channel *channel_start(const struct nccl_event *event)
 	return NULL;
 }
 
-/* The host sees a time of the device's a while after it was: the shortest while comes closest. */
+/* Learns the offset of the device's timer. The host sees a device time with some delay; the
+ * shortest delay is closest to the truth. */
 static int64_t learn_offset(struct communicator *c, uint64_t host_ns, uint64_t timer_ns)
 {
 	int64_t seen = atomic_load(&c->offset_ns), now = (int64_t)(host_ns - timer_ns);
@@ -247,7 +250,8 @@ static void channel_stop(struct channel *c)
 		settle_operation(o);
 }
 
-/* Whose kernels carry it out: the device that the thread uses at present, called as in hook_cuda.c. */
+/* Writes the name of the device that the thread uses now, as in hook_cuda.c: its kernels carry
+ * out the operation. */
 static void name_device(char *name, size_t size)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW);

@@ -24,12 +24,12 @@ static const struct _cl_icd_dispatch *next;
 
 static struct {
 	_Atomic(cl_command_queue) handle;
-	_Atomic int64_t offset_ns; /* what is added to the device's times; 0 = not known */
+	_Atomic int64_t offset_ns; /* nanoseconds to add to the device's times; 0 = unknown */
 	_Atomic uint32_t recorded; /* generation in which the queue was recorded */
 } queues[QUEUES];
 static _Atomic uint64_t last_id;
 
-/* A command on its way. */
+/* A command that has not finished. */
 struct command {
 	uint64_t id, call_ns;
 	uint64_t bytes;
@@ -64,7 +64,7 @@ static void device_name(cl_command_queue queue, char *name, size_t size)
 	name[size - 1] = 0;
 }
 
-/* Once per process and queue: what it is called. */
+/* Records the name of a queue, once per process. */
 static void tell_queue(struct thread *t, uint32_t number, cl_command_queue queue)
 {
 	char device[128], name[32];
@@ -106,7 +106,7 @@ static void record_call(const char *name, enum ring_category category, uint64_t 
 	leave();
 }
 
-/* The best that is known: a command cannot be queued before its call began. */
+/* Returns the best known offset: a command cannot be queued before its call began. */
 static int64_t offset_of(uint32_t queue, uint64_t call_ns, uint64_t queued_ns)
 {
 	int64_t seen = atomic_load(&queues[queue].offset_ns), now = (int64_t)(call_ns - queued_ns);
@@ -155,7 +155,8 @@ static void CL_CALLBACK on_done(cl_event event, cl_int status, void *arg)
 	free(c);
 }
 
-/* A command was queued: the event is the program's, who may release it, or ours. */
+/* Follows a queued command. The event belongs to the program, which may release it, or to the
+ * recorder. */
 static void follow_command(cl_command_queue queue, cl_event event, bool theirs, const char *call,
 			   bool waits, enum ring_category category, const char *name,
 			   uint64_t bytes, uint64_t start)
@@ -270,8 +271,7 @@ static cl_int CL_API_CALL my_clEnqueueNDRangeKernel(cl_command_queue queue, cl_k
 		return status;
 	if (next->clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name), name, NULL) !=
 	    CL_SUCCESS)
-		snprintf(name, sizeof(name),
-			 "kernel"); /* a name that is longer than there is room for */
+		snprintf(name, sizeof(name), "kernel"); /* the name is longer than the buffer */
 	follow_command(queue, *where, event != NULL, "clEnqueueNDRangeKernel", false, RING_KERNEL,
 		       name, 0, start);
 	return status;
@@ -307,7 +307,7 @@ static cl_int CL_API_CALL my_clBuildProgram(cl_program program, cl_uint count,
 	return status;
 }
 
-/* A handle that belonged to another queue before. */
+/* Forgets an old queue that had the same handle. */
 static cl_command_queue forget_old_queue(cl_command_queue queue)
 {
 	uint32_t number = queue ? queue_number(queue) : 0;
@@ -346,7 +346,7 @@ my_clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
 		}
 	}
 	if (properties &&
-	    properties[count]) /* more properties than fit our list: passed on unchanged */
+	    properties[count]) /* more properties than our list can hold: passed on unchanged */
 		return next->clCreateCommandQueueWithProperties(context, device, properties,
 								status);
 	if (!seen) {

@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TRIES_MAX 20000u /* a module that is never imported is not waited for any longer */
+#define TRIES_MAX 20000u /* number of tries after which a module is considered never imported */
 
-typedef struct object object; /* PyObject */
+typedef struct object object; /* stands for PyObject */
 typedef object *(*function)(object *self, object *args);
 
-/* PyMethodDef */
+/* Layout of PyMethodDef. */
 struct method {
 	const char *name;
 	function call;
@@ -31,10 +31,11 @@ static struct {
 	int (*add_pending)(int (*call)(void *), void *arg);
 	object *(*import)(const char *name);
 	object *(*get)(object *o, const char *name);
-	object *(*get_item)(object *dict, const char *key); /* borrowed, without an error */
+	/* returns a borrowed reference, sets no error */
+	object *(*get_item)(object *dict, const char *key);
 	object *(*call_method)(object *o, const char *name, const char *format, ...);
 	object *(*new_function)(struct method *m, object *self, object *module);
-	object *(*tuple_item)(object *tuple, ssize_t i); /* borrowed */
+	object *(*tuple_item)(object *tuple, ssize_t i); /* returns a borrowed reference */
 	const char *(*text)(object *o, ssize_t *len);
 	long (*number)(object *o);
 	void (*keep)(object *o);
@@ -43,11 +44,11 @@ static struct {
 	object *none;
 } py;
 
-static object *disable; /* sys.monitoring.DISABLE */
+static object *disable; /* the object sys.monitoring.DISABLE */
 static _Atomic uint32_t wants_optimizers;
 static _Atomic uint32_t marker_done, optimizers_done, pending;
 static uint32_t tries;
-/* Optimizer.step that has begun, of each thread: steps do not nest. */
+/* Start of the current Optimizer.step of each thread; steps do not nest. */
 static __thread uint64_t step_start __attribute__((tls_model("initial-exec")));
 
 void python_want_optimizers(void)
@@ -103,7 +104,7 @@ static object *none(void)
 	return py.none;
 }
 
-/* Whether the attribute is this text. */
+/* Returns whether the attribute equals this text. */
 static bool has_text(object *o, const char *attribute, const char *text)
 {
 	object *value = py.get(o, attribute);
@@ -117,7 +118,7 @@ static bool has_text(object *o, const char *attribute, const char *text)
 	return same;
 }
 
-/* Of sys.monitoring, for PY_START: (code, offset). Code of other functions is not asked about again. */
+/* Callback of sys.monitoring for PY_START: (code, offset). Code of other functions is disabled. */
 static object *on_function(object *self, object *args)
 {
 	object *code = py.tuple_item(args, 0);
@@ -133,7 +134,7 @@ static object *on_function(object *self, object *args)
 	return disable;
 }
 
-/* One of the numbers of tools that is free: those of debuggers, coverage and profilers are not taken. */
+/* Returns a free tool number that is not reserved for debuggers, coverage or profilers. */
 static int tool_number(object *monitoring)
 {
 	static const int numbers[] = { 4, 3 };
@@ -158,7 +159,7 @@ static void monitor_function(object *monitoring)
 	object *events = py.get(monitoring, "events"),
 	       *start = events ? py.get(events, "PY_START") : NULL;
 	object *call = py.new_function(&method, NULL, NULL), *done = NULL;
-	bool again = tool >= 0; /* for another function: all code is asked about once more */
+	bool again = tool >= 0; /* the function has changed: all code is examined once more */
 
 	tool = again || !start || !call ? tool : tool_number(monitoring);
 	disable = disable ? disable : py.get(monitoring, "DISABLE");
@@ -195,7 +196,7 @@ static void install_marker(void)
 	atomic_store(&marker_done, 1);
 }
 
-/* Before step() of any optimizer: (optimizer, args, kwargs). */
+/* Runs before step() of any optimizer: (optimizer, args, kwargs). */
 static object *on_optimizer(object *self, object *args)
 {
 	(void)self;
@@ -207,7 +208,7 @@ static object *on_optimizer(object *self, object *args)
 	return none();
 }
 
-/* "Optimizer.step#SGD.step", as PyTorch calls it. */
+/* Writes the name that PyTorch uses: "Optimizer.step#SGD.step". */
 static void optimizer_text(object *args, char *text, size_t size)
 {
 	object *optimizer = py.tuple_item(args, 0);
@@ -260,7 +261,7 @@ static bool add_hook(object *module, const char *with, struct method *method)
 	return done != NULL;
 }
 
-/* Once the program has imported it. */
+/* Installs the hooks of optimizers once the program has imported them. */
 static void install_optimizers(void)
 {
 	static struct method before = { "opwatch_before_step", on_optimizer, METH_VARARGS, NULL };
@@ -283,7 +284,7 @@ static void install_optimizers(void)
 	py.clear_error();
 }
 
-/* In the main thread of the interpreter, which has its lock. */
+/* Runs in the main thread of the interpreter, which holds its lock. */
 static int install(void *arg)
 {
 	(void)arg;

@@ -30,8 +30,8 @@ enum effect { NO_EFFECT, ON_THREAD, ON_ALL };
 	"it entered a sandbox (seccomp) that could kill it for the recorder's system calls: "      \
 	"recording stopped at that point"
 
-/* A child that shares the memory with its parent until it executes something must leave everything alone. One of vfork is
- * known (hook_start.c). */
+/* Returns whether this is a child that shares memory with its parent until it executes a program; it must
+ * not change anything. A child of vfork is known (hook_start.c). */
 static bool is_borrowed(void)
 {
 	return *recorder_generation && (uint32_t)getpid() != recorder_process->pid;
@@ -45,12 +45,14 @@ static void prepare_sandbox(bool no_clock)
 		watcher_stop();
 	}
 	watcher_ban();
-	process_retire(); /* a child that has recorded nothing so far, or a watcher that did not come */
+	/* a child that has recorded nothing so far, or a watcher that did not stop */
+	process_retire();
 	if (no_clock)
 		patches_undo();
 }
 
-/* Whether there was a watcher, which is to be back afterwards. */
+/* Stops the watcher before a change of rights. Returns whether there was one, so that it is
+ * restarted afterwards. */
 static bool begin_rights_change(enum effect effect, bool no_clock)
 {
 	int error = errno;
@@ -166,7 +168,7 @@ static __attribute__((noinline)) long changing_call(long number, long a, long b,
 	return result;
 }
 
-/* Nothing stays on the stack in all other cases: a call may come back twice. */
+/* In all other cases nothing stays on the stack, because the call may return twice. */
 static long my_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	if (LIKELY(effect_of_call(number, a, b) == NO_EFFECT))

@@ -44,7 +44,7 @@ static int my_pthread_create(pthread_t *thread, const pthread_attr_t *attributes
 	return REAL(pthread_create)(thread, attributes, start, arg);
 }
 
-/* Called by the code below. */
+/* The assembler code below calls these functions. */
 __attribute__((used)) void *start_dlopen(void);
 __attribute__((used)) void *start_dlsym(void);
 __attribute__((used)) void *start_dlsym_in(void *handle, const char *name);

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* at::RecordFunctionCallback, passed by value. */
+/* Layout of at::RecordFunctionCallback, which is passed by value. */
 struct callback {
 	void *start, *end;
 	double probability;
@@ -31,15 +31,16 @@ _Static_assert(sizeof(struct callback) == 40, "as at::RecordFunctionCallback");
 #define SCOPE_BACKWARD 1
 #define SCOPE_USER 7
 
-#define OLDEST 113 /* 1.13: run */
-#define NEWEST 209 /* 2.9: the struct was compared in the sources; not run */
+#define OLDEST 113 /* oldest supported version, 1.13: tested */
+/* newest supported version, 2.9: the struct was compared with the sources, but not tested */
+#define NEWEST 209
 
 static uint64_t (*add_callback)(struct callback);
 static void (*remove_callback)(uint64_t);
 static const char *(*name_of)(const void *);
 static uint64_t handles[3];
 static char title[32];
-static _Atomic uint32_t armed; /* 0: not yet, 1: yes, 2: never */
+static _Atomic uint32_t armed; /* 0: not yet armed, 1: armed, 2: never */
 
 /* The context that a start callback returns is an object with a virtual destructor: two entries, of which the
  * second one also frees. Contexts are the thread's own and only given back. */
@@ -55,7 +56,7 @@ static void destroy_and_free_context(struct open_slice *s)
 
 static void *const vtable[] = { (void *)destroy_context, (void *)destroy_and_free_context };
 
-/* std::unique_ptr is returned through a hidden first argument. */
+/* Start callback; std::unique_ptr is returned through a hidden first argument. */
 static void *on_start(void **result, const void *function)
 {
 	struct open_slice *slice = NULL;
@@ -151,7 +152,7 @@ static void on_range_end(const void *function, const struct open_slice *slice)
 	on_end(function, slice, RING_RANGE);
 }
 
-/* 113 for "1.13…"; 0 when the text is not a version. */
+/* Parses a version: 113 for "1.13…"; 0 if the text is not a version. */
 static unsigned parse_version(const char *text)
 {
 	char *end;
@@ -164,7 +165,8 @@ static unsigned parse_version(const char *text)
 	return end == text || minor > 99 ? 0 : (unsigned)(major * 100 + minor);
 }
 
-/* torch/lib/libtorch_cpu.so has its version in torch/version.py: __version__ = '2.1.0+cpu'. */
+/* Reads the version next to torch/lib/libtorch_cpu.so: torch/version.py has __version__ =
+ * '2.1.0+cpu'. */
 static unsigned version_beside(const char *library)
 {
 	char path[4096], text[1024];
@@ -186,7 +188,7 @@ static unsigned version_beside(const char *library)
 	return found ? parse_version(found + strlen("__version__ = '")) : 0;
 }
 
-/* Distributions put it in the name: libtorch_cpu.so.1.13. */
+/* Finds the version in the name, as distributions write it: libtorch_cpu.so.1.13. */
 static unsigned version_of(const char *library)
 {
 	const char *suffix = strstr(library, "libtorch_cpu.so.");
@@ -204,7 +206,8 @@ static int find_library(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* Steps and waits for batches are still seen, through the interpreter. */
+/* Reports that operators are not recorded. Steps and waits for batches are still seen through
+ * the interpreter. */
 static void refuse_torch(const char *why, unsigned version)
 {
 	char text[240];
@@ -237,7 +240,7 @@ static void register_all(void)
 	}
 }
 
-/* On the watcher's stack, or at the program's start. */
+/* Runs on the watcher's stack, or at the program's start. */
 #pragma GCC diagnostic push
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wstack-usage="
@@ -249,7 +252,7 @@ void torch_arm(void)
 	unsigned version;
 
 	if (atomic_load(&armed) ==
-	    1) /* a child has its parent's callbacks, but a region of its own */
+	    1) /* a child has its parent's callbacks, but its own shared memory */
 		hook_report(RING_HOOK_TORCH, RING_HOOK_ARMED, title);
 	if (atomic_load(&armed) || !dl_iterate_phdr(find_library, path))
 		return;

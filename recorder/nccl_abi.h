@@ -15,22 +15,22 @@ enum nccl_event_type {
 	NCCL_GROUP = 1 << 0,
 	NCCL_COLLECTIVE = 1 << 1,
 	NCCL_POINT_TO_POINT = 1 << 2,
-	NCCL_PROXY_OPERATION = 1 << 3, /* of one channel, by a thread of the host */
-	NCCL_KERNEL_CHANNEL = 1 << 6   /* of one channel, by the kernel; from version 3 on */
+	NCCL_PROXY_OPERATION = 1 << 3, /* work of a host thread on one channel */
+	NCCL_KERNEL_CHANNEL = 1 << 6   /* work of the kernel on one channel; since version 3 */
 };
 
 #define NCCL_STATE_KERNEL_STOP 22
 
-/* Of a proxy operation; the same in all versions. */
+/* Description of a proxy operation; the same in all versions. */
 struct nccl_proxy {
-	int pid; /* of the process that its parent belongs to */
+	int pid; /* process that the parent event belongs to */
 	uint8_t channel;
 	int peer, steps, chunk_bytes, sends;
 };
 
 struct nccl_channel {
 	uint8_t channel;
-	uint64_t timer_ns; /* of the device; from version 4 on */
+	uint64_t timer_ns; /* time of the device's timer; since version 4 */
 };
 
 struct nccl_event_v1 {
@@ -65,7 +65,7 @@ struct nccl_event_v1 {
 	};
 };
 
-/* What a collective begins with since version 2. */
+/* Fields with which a collective begins since version 2. */
 #define NCCL_NAMED_COLLECTIVE                                                                      \
 	const char *communicator;                                                                  \
 	uint64_t hash, sequence;                                                                   \
@@ -112,7 +112,7 @@ struct nccl_event_v3 {
 		} collective;
 		struct nccl_named_point point;
 		struct nccl_proxy proxy;
-		struct nccl_channel kernel; /* without the timer */
+		struct nccl_channel kernel; /* channel without the timer */
 	};
 };
 
@@ -126,7 +126,7 @@ struct nccl_collective_v4 {
 	const char *data_type;
 	uint8_t channels, warps;
 	const char *algorithm, *protocol;
-	void *group; /* from version 5 on */
+	void *group; /* since version 5 */
 };
 
 struct nccl_point_v4 {
@@ -136,7 +136,7 @@ struct nccl_point_v4 {
 	size_t count;
 	int peer;
 	uint8_t channels;
-	void *group; /* from version 5 on */
+	void *group; /* since version 5 */
 };
 
 struct nccl_event_v4 {
@@ -163,7 +163,7 @@ struct nccl_event_v5 {
 	};
 };
 
-/* What a change of state brings along, as far as it is used. */
+/* Arguments of a state change, as far as they are used. */
 union nccl_state {
 	struct {
 		uint64_t timer_ns;
@@ -171,7 +171,7 @@ union nccl_state {
 	uint64_t others[2];
 };
 
-/* Results are NCCL's: 0 is good. */
+/* Functions of the plugin; they return NCCL's results, 0 for success. */
 #define NCCL_PLUGIN(version, ...)                                                                  \
 	struct nccl_plugin_v##version {                                                            \
 		const char *name;                                                                  \

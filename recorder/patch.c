@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The build leaves the recorder out on other machines. */
+/* On other machines the build leaves the recorder out. */
 #if defined(__aarch64__)
 #define SLOT_JUMP R_AARCH64_JUMP_SLOT
 #define SLOT_DATA R_AARCH64_GLOB_DAT
@@ -30,11 +30,11 @@
 #endif
 
 struct object {
-	uintptr_t base, low, high; /* where it is */
+	uintptr_t base, low, high; /* address range of the object */
 	uintptr_t relro_low, relro_high;
 	const ElfW(Sym) * symbols;
 	const char *names;
-	uint32_t own; /* this symbol and all after it are defined by the object itself */
+	uint32_t own; /* number of the first symbol that the object itself defines */
 };
 
 /* Objects by where they are. One that is noticed before the loader is asked whether it has finished is complete when
@@ -42,7 +42,7 @@ struct object {
 #define KNOWN 4096u
 
 static struct known {
-	uintptr_t base; /* of its headers, since programs may be at 0 */
+	uintptr_t base; /* address of its headers, because programs may be at 0 */
 	bool done;
 } * known;
 #define KNOWN_BYTES (KNOWN * sizeof(*known))
@@ -84,7 +84,7 @@ static int notice_object(struct dl_phdr_info *info, size_t size, void *arg)
 
 	(void)size;
 	(void)arg;
-	if (info->dlpi_subs != unloads) { /* another one may be in its place */
+	if (info->dlpi_subs != unloads) { /* another object may be in its place */
 		forget_objects();
 		unloads = info->dlpi_subs;
 	}
@@ -113,14 +113,16 @@ static struct patch *const tables[] = { file_patches, rights_patches, start_patc
 
 struct patching {
 	bool undo;
-	bool own_too;	/* calls of functions that the object itself has; not remembered */
-	uint32_t slots; /* that lead to a wrapper by now */
-	bool first_letters[256], second_letters[256]; /* most names are C++'s: _Z… */
-	const struct patch *list[PATCHES_MAX + 1];    /* 0 is not used */
-	uint8_t next[PATCHES_MAX + 1];		      /* in the same bucket, or 0 */
+	/* also patch calls of functions that the object itself defines; not stored */
+	bool own_too;
+	uint32_t slots; /* number of calls that lead to a wrapper now */
+	/* tables for a quick check, because most names are C++ names (_Z…) */
+	bool first_letters[256], second_letters[256];
+	const struct patch *list[PATCHES_MAX + 1]; /* patches; item 0 is not used */
+	uint8_t next[PATCHES_MAX + 1];		   /* next patch in the same bucket, or 0 */
 	uint8_t buckets[BUCKETS];
 	uint8_t count;
-	uintptr_t own; /* an address in the recorder */
+	uintptr_t own; /* an address in the recorder itself */
 	long page;
 };
 
@@ -132,7 +134,7 @@ bool patches_find_real(void)
 	return true;
 }
 
-/* Of how it begins: names are compared a hundred thousand times. */
+/* Returns the bucket by the beginning of a name, because names are compared very often. */
 static uint32_t bucket_of(const char *name)
 {
 	uint32_t hash = 0;
@@ -219,7 +221,8 @@ static void visit_slots(struct patching *w, const struct object *o, uintptr_t ta
 
 static uintptr_t address_in(const struct object *o, uintptr_t value)
 {
-	return value < o->base ? o->base + value : value; /* some loaders leave them relative */
+	/* some loaders leave these addresses relative */
+	return value < o->base ? o->base + value : value;
 }
 
 /* The hash table for lookups contains only symbols that the object defines, and these come after all others; an empty table gives
@@ -278,11 +281,12 @@ static void visit_dynamic(struct patching *w, struct object *o, const ElfW(Dyn) 
 		return;
 	o->own = first_own(o, (const uint32_t *)hash);
 	visit_slots(w, o, jump, jump_bytes);
-	if (relative < data_bytes) /* these come first, and have no symbol */
+	if (relative < data_bytes) /* relative relocations come first and have no symbol */
 		visit_slots(w, o, data + relative, data_bytes - relative);
 }
 
-/* The C library's own calls are not ours to change, nor the loader's, nor what the kernel maps. */
+/* Returns whether an object is not patched: the C library, the loader, and objects that the
+ * kernel maps. */
 static bool is_left_alone(const char *name)
 {
 	const char *slash = strrchr(name, '/');

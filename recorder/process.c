@@ -30,26 +30,28 @@
 	"its code enters the strict sandbox (seccomp) by an instruction of its own, which takes "  \
 	"the clock away from the recorder: nothing is recorded"
 #define REGION_BYTES ((size_t)RING_TEXT_OFFSET + RING_TEXT_BYTES)
-#define RENEWALS 16u /* a program that closes them time and again does not want them */
+/* after this many closings by the program, the descriptors are not opened again */
+#define RENEWALS 16u
 
 struct ring_process *recorder_process;
 
-/* A page that reads as zero in children: whatever way they were forked, they see that they are children. */
+/* A page that reads as zero in children, so that they know they are children however they were forked. */
 static volatile uint32_t nothing[2];
 volatile uint32_t *recorder_generation = nothing;
-#define HAS_STATUS 1 /* behind the generation: 1 in a child whose status is open ahead */
+#define HAS_STATUS 1 /* value behind the generation: 1 in a child whose status file is open */
 
 static struct {
 	char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	_Atomic uint32_t preparing;
-	uint32_t generation; /* of this process, or of its parent in a child that is not prepared */
+	/* generation of this process; in a child that is not prepared, of its parent */
+	uint32_t generation;
 	bool wanted, forked;
 	int socket, region;
 	uint64_t socket_inode, region_inode;
-	int status; /* of /proc/self/status, opened ahead and not read */
+	int status; /* descriptor of /proc/self/status, opened early and not yet read */
 	uint64_t status_inode;
 	unsigned long filters;
-	struct ring_process *place; /* where the previous region is mapped */
+	struct ring_process *place; /* address of the previous shared memory */
 	uint32_t parent, renewed;
 	uint32_t fork_pid; /* a child that the C library forked */
 	uint32_t raw;	   /* raw_calls() */
@@ -62,7 +64,7 @@ static rlim_t descriptor_limit(void)
 	return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
-/* Programs expect that the lowest free numbers are theirs. */
+/* Moves a descriptor to a high number, because programs expect the lowest free numbers. */
 int descriptor_move_high(int fd)
 {
 	rlim_t limit = descriptor_limit();
@@ -90,7 +92,8 @@ bool descriptor_is(int fd, uint64_t inode)
 	return fd >= 0 && inode && descriptor_inode(fd) == inode;
 }
 
-/* A limit on the size of files counts for memory files, too, and going beyond it is deadly. */
+/* Returns whether a memory file may have this size: the limit of file sizes applies, and
+ * exceeding it kills the process. */
 static bool is_allowed(size_t size)
 {
 	struct rlimit limit;
@@ -147,7 +150,7 @@ static bool send_message(int socket, enum ring_message_kind kind, uint32_t numbe
 		control.head.cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
 	}
-	/* Not the C library's function, at which threads may be cancelled. */
+	/* a direct system call, because the C library's function is a cancellation point */
 	sent = syscall(SYS_sendmsg, socket, &packet, MSG_DONTWAIT | MSG_NOSIGNAL) ==
 	       (long)sizeof(message);
 	errno = error;
@@ -173,7 +176,7 @@ bool process_send(enum ring_message_kind kind, uint32_t number, int fd)
 
 static unsigned long read_filters(int fd)
 {
-	static char text[4096]; /* one thread at a time comes here */
+	static char text[4096]; /* only one thread at a time runs this */
 	ssize_t len = syscall(SYS_read, fd, text, sizeof(text) - 1);
 
 	text[len > 0 ? len : 0] = '\0';
@@ -217,7 +220,8 @@ bool process_is_filtered(void)
 	return false;
 }
 
-/* In a child, where the file that was opened ahead is its parent's: its own takes the number. */
+/* Opens the status file of a child at the same number, because the inherited file is its
+ * parent's. */
 static void open_status_of_child(void)
 {
 	int fd = self.status < 0 || !descriptor_is_known_as_ours(self.status) ? -1 : open_status();
@@ -231,7 +235,7 @@ static void open_status_of_child(void)
 	syscall(SYS_close, fd);
 }
 
-/* In a child. One that the C library has not forked, or not seen to be forked, has opened nothing ahead. */
+/* Returns whether a child has a filter. A child that the C library did not fork has opened nothing early. */
 static bool child_is_filtered(void)
 {
 	bool filtered;
@@ -271,7 +275,7 @@ void process_hang_up(void)
 	self.socket = -1;
 }
 
-/* The region goes first; rings follow. */
+/* Reconnects: sends the shared memory first, then the rings. */
 bool process_reconnect(void)
 {
 	process_hang_up();
@@ -295,7 +299,8 @@ void process_refuse(const char *socket_path, enum ring_refusal why)
 
 static uint32_t command_text(void)
 {
-	static char text[RING_TEXT_MAX]; /* a child's first record may be on a small stack */
+	/* static, because a child's first record may be on a small stack */
+	static char text[RING_TEXT_MAX];
 	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
 	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text));
 
@@ -304,7 +309,7 @@ static uint32_t command_text(void)
 	return len > 0 ? text_number(text, (size_t)len) : 0;
 }
 
-/* Nothing else of the environment is looked at. */
+/* Reads only the variables that identify the job from the environment. */
 static uint32_t identity_text(void)
 {
 	static const char *const names[] = {
@@ -373,7 +378,7 @@ static bool region_new(void)
 	return true;
 }
 
-/* What the recorder needs must not be what the program lacks. */
+/* The recorder uses at most this part of a limit, so that the program does not lack memory. */
 #define LIMIT_SHARE 64u
 #define MEMORY_BYTES (REGION_BYTES + 4 * ring_bytes(RING_RECORDS))
 
@@ -486,7 +491,7 @@ bool process_prepare(void)
 		return true;
 	if (!self.wanted || !atomic_compare_exchange_strong(&self.preparing, &none, 1))
 		return false;
-	/* Calls such as close() would end a cancelled thread in here, where the program has not made them. */
+	/* calls such as close() are cancellation points, and the program has not made them */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	self.wanted = on_own_stack(prepare_first);
 	pthread_setcancelstate(cancel, NULL);
@@ -525,7 +530,7 @@ void hook_report(enum ring_hook hook, enum ring_hook_state state, const char *te
 {
 	struct ring_process *process = recorder_process;
 
-	if (!process) /* between two collectors */
+	if (!process) /* no collector is connected now */
 		return;
 	if (text)
 		atomic_store(&process->hooks[hook].text, text_of(text));
@@ -567,7 +572,7 @@ void process_retire(void)
 	threads_count_none();
 }
 
-/* Threads see that they belong to another generation, and that nothing is wanted of them. */
+/* Stops recording: threads see another generation and record nothing. */
 void process_stop(void)
 {
 	self.wanted = false;
@@ -578,10 +583,11 @@ void process_stop(void)
 	descriptor_is_ours(self.region, false);
 	self.region = -1;
 	close_status();
-	process_hang_up(); /* last: the collector takes it for the end */
+	process_hang_up(); /* last, because the collector takes it as the end */
 }
 
-/* The collector was killed, and another one asks: the watcher takes the hooks out as if the first one had asked for that. */
+/* Handles a killed collector when another one connects: the watcher removes the hooks as if the first one
+ * had asked. */
 static void leave_lost_collector(void)
 {
 	if (!self.wanted || !*recorder_generation || !watcher_is_there() || process_is_connected())
@@ -592,7 +598,8 @@ static void leave_lost_collector(void)
 		nanosleep(&(struct timespec){ 0, 100000 }, NULL);
 }
 
-/* A stopped recorder starts over, in the memory that it had before: a thread may still be about to look at that. */
+/* Starts the recorder. A stopped recorder reuses its memory, because a thread may still be about to read
+ * it. */
 int recorder_start(const char *socket_path, uint32_t version)
 {
 	uint32_t found;
@@ -605,7 +612,7 @@ int recorder_start(const char *socket_path, uint32_t version)
 	for (int i = 0; i < 1000 && !self.wanted && watcher_is_there(); i++)
 		nanosleep(&(struct timespec){ 0, 100000 }, NULL); /* it is about to end */
 	if (watcher_is_there() || (self.wanted && *recorder_generation))
-		return 5; /* another collector records */
+		return 5; /* another collector is recording */
 	if (strlen(socket_path) >= sizeof(self.socket_path))
 		return 2;
 	snprintf(self.socket_path, sizeof(self.socket_path), "%s", socket_path);

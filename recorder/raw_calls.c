@@ -24,10 +24,10 @@
 
 #if defined(__x86_64__)
 
-/* As instructions number them. */
+/* Register numbers as in instructions. */
 enum reg { REG_AX = 0, REG_DX = 2, REG_SI = 6, REG_DI = 7 };
 
-/* Where a call has its number and its first two arguments. */
+/* Registers that hold the number and the first two arguments of a call. */
 struct places {
 	enum reg number, first, second;
 };
@@ -44,7 +44,8 @@ static bool has_bytes(const uint8_t *from, const uint8_t *to, const uint8_t *byt
 	return to > from && memmem(from, (size_t)(to - from), bytes, len);
 }
 
-/* Whether some of these bytes put the value into the register: as compilers do it, or `movq`. */
+/* Returns whether some of these bytes load the value into the register, as compilers do or with
+ * `movq`. */
 static bool has_load(const uint8_t *from, const uint8_t *to, enum reg reg, uint32_t value)
 {
 	uint8_t load[5] = { (uint8_t)(0xb8 | reg) };
@@ -73,7 +74,7 @@ static uint32_t calls_among(const uint8_t *from, const uint8_t *to, const struct
 	return found;
 }
 
-/* Whether one of these bytes begins a call of a function that has the instruction. */
+/* Returns whether one of these bytes begins a call of a function that contains the instruction. */
 static bool calls_raw_function(const uint8_t *text, const uint8_t *end, const uint8_t *from,
 			       const uint8_t *to)
 {
@@ -94,7 +95,7 @@ static bool calls_raw_function(const uint8_t *text, const uint8_t *end, const ui
 	return false;
 }
 
-/* Calls of functions that take the number first. */
+/* Finds calls of functions that take the system call number first. */
 static uint32_t passed_numbers(const uint8_t *text, const uint8_t *end)
 {
 	static const uint32_t numbers[] = { SYS_prctl, SYS_seccomp, SYS_landlock_restrict_self,
@@ -237,7 +238,7 @@ static void look_for_variables(struct look *l, const struct dl_phdr_info *info)
 		l->found |= RAW_STRICT;
 }
 
-/* The first object is the program. */
+/* Examines the first object, which is the program. */
 static int look_at_program(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct look *l = arg;
@@ -263,7 +264,8 @@ uint32_t raw_calls(void)
 
 #else
 
-/* Elsewhere the clock stays, and the numbers are loaded in other ways. */
+/* On other machines nothing is detected: the clock stays available, and numbers are loaded in
+ * other ways. */
 uint32_t raw_calls(void)
 {
 	return 0;

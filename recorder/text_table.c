@@ -14,9 +14,9 @@
 #define TRIES 64u
 
 struct slot {
-	_Atomic uint64_t hash; /* 0: free */
+	_Atomic uint64_t hash; /* hash of the text; 0: free */
 	_Atomic uint32_t number;
-	uint32_t len; /* published with the number */
+	uint32_t len; /* published together with the number */
 };
 static struct slot *slots;
 #define SLOTS_BYTES (SLOTS * sizeof(*slots))
@@ -26,13 +26,13 @@ bool texts_begin(void)
 	return table_ensure(&slots, SLOTS_BYTES);
 }
 
-/* The memory is given back, which costs less than writing all of it. */
+/* Forgets all texts by returning the memory to the system, which is cheaper than clearing it. */
 void texts_forget(void)
 {
 	madvise(slots, SLOTS_BYTES, MADV_DONTNEED);
 }
 
-/* Eight bytes at a time, multiplied and folded; names are short. */
+/* Hashes eight bytes at a time by multiplying and folding; names are short. */
 static uint64_t hash_of(const char *text, size_t len)
 {
 	uint64_t h = 0x9e3779b97f4a7c15u ^ len, word;

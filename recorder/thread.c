@@ -17,25 +17,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define BUDGET_SHARE 64u /* the rings of a process take this part of its group's memory limit */
+/* the rings of a process take at most one part in this many of its memory limit */
+#define BUDGET_SHARE 64u
 #define RECORDS_LEAST 256u
 
-/* frames of hooks differ by less, and a signal's handler is further below */
+/* stack frames of hooks differ by less than this, and a signal handler is further below */
 #define JUMP_SLACK 512u
 
 __thread struct thread *recorder_thread;
 __thread uintptr_t recorder_busy;
 static __thread char thread_name[16] __attribute__((tls_model("initial-exec")));
 static __thread bool is_without
-	__attribute__((tls_model("initial-exec"))); /* and counted as that */
+	__attribute__((tls_model("initial-exec"))); /* and counted as such */
 
 static _Atomic(struct thread *) threads;
 static pthread_key_t key;
 static bool has_key, tid_is_in_clock;
 static _Atomic uint32_t memory_failed;
 static _Atomic uint64_t budget_bytes,
-	used_bytes;	      /* bytes of rings: at most (0: not known yet), and so far */
-static _Atomic uint64_t lost; /* records of rings that were given up; the next ring reports them */
+	used_bytes;	      /* largest size of all rings (0: not known yet), and current size */
+static _Atomic uint64_t lost; /* number of records of abandoned rings; the next ring reports them */
 
 /*
  * Rings count towards the memory limit of the job's control group, and the kernel kills a job that reaches its limit.
@@ -53,10 +54,11 @@ static bool read_file(const char *path, char *to, size_t size)
 	return len > 0;
 }
 
-/* In a container the group's own folder is all that there is. "max" is not a number. */
+/* Reads the memory limit of a group. In a container only the group's own folder exists. "max" is
+ * not a number. */
 static uint64_t limit_in(const char *base, const char *group, const char *file)
 {
-	static char path[512]; /* a child's first record may be on a small stack */
+	static char path[512]; /* static, because a child's first record may be on a small stack */
 	char text[64];
 	uint64_t limit;
 
@@ -70,7 +72,7 @@ static uint64_t limit_in(const char *base, const char *group, const char *file)
 	return limit ? limit : UINT64_MAX;
 }
 
-/* The path behind "0::" or "7:memory:", ended with NUL; NULL without that line. */
+/* Returns the path behind "0::" or "7:memory:", NUL-terminated; NULL without that line. */
 static char *group_of(char *text, const char *kind)
 {
 	char *at = strstr(text, kind), *end;
@@ -86,7 +88,7 @@ static char *group_of(char *text, const char *kind)
 
 static uint64_t ring_budget_bytes(void)
 {
-	static char text[2048], copy[2048]; /* one thread at a time comes here */
+	static char text[2048], copy[2048]; /* only one thread at a time runs this */
 	char *group;
 	uint64_t limit = UINT64_MAX, other;
 
@@ -113,7 +115,7 @@ static uint32_t ring_budget_records(uint64_t room, uint64_t used, uint32_t wante
 	return wanted;
 }
 
-/* A thread ends: its ring is free for another once the collector has read it. */
+/* Handles the end of a thread: its ring is free for another once the collector has read it. */
 static void thread_end(void *arg)
 {
 	struct thread *t = arg;
@@ -126,7 +128,7 @@ static void thread_end(void *arg)
 	atomic_store(&t->in_use, 0);
 }
 
-/* The C library computes the number of a thread's clock from its tid, without a system call. */
+/* Returns the thread id from the number of the thread's clock, which needs no system call. */
 static uint32_t tid_from_clock(void)
 {
 	clockid_t clock;
@@ -162,7 +164,7 @@ bool enter_again(uintptr_t here)
 
 	if (recorder_busy <= BUSY_CHILD)
 		return false;
-	/* Either this call is not recorded, or that which was left. */
+	/* either this call is not recorded, or the interrupted one */
 	if (t && t->generation == *recorder_generation)
 		atomic_fetch_add(&t->ring->dropped, 1);
 	return here + JUMP_SLACK >= recorder_busy;
@@ -178,7 +180,7 @@ static uint32_t ring_size(void)
 	return (uint32_t)wanted;
 }
 
-/* Its first ring, or one in the place of that of another generation. */
+/* Makes the thread's first ring, or replaces one of another generation. */
 static bool make_ring(struct thread *t, uint32_t records)
 {
 	struct ring *ring =
@@ -206,7 +208,7 @@ static bool make_ring(struct thread *t, uint32_t records)
 	return true;
 }
 
-/* What the process's group has room for is looked up with the first ring. */
+/* Returns the size of the next ring; the memory limit of the group is read with the first ring. */
 static uint32_t next_size(void)
 {
 	uint64_t known = atomic_load(&budget_bytes);
@@ -248,7 +250,8 @@ static void set_free(struct thread *t)
 	atomic_store(&t->in_use, 0);
 }
 
-/* Without the destructor of the key: it ended by a system call of its own, or there is no key. */
+/* Returns whether a thread ended without the destructor: by a direct system call, or because
+ * there is no key. */
 static bool has_ended(const struct thread *t)
 {
 	uint32_t tid = atomic_load(&t->in_use) && is_current(t) ? t->tid : 0;
@@ -257,7 +260,7 @@ static bool has_ended(const struct thread *t)
 	       syscall(SYS_tgkill, recorder_process->pid, tid, 0) != 0 && errno == ESRCH;
 }
 
-/* A ring of an earlier generation that no thread has is made again in its place. */
+/* Makes a ring of an earlier generation, which no thread has, again in its place. */
 static bool make_again(struct thread *t)
 {
 	uint32_t none = 0;
@@ -302,7 +305,8 @@ void threads_provide(uint32_t wanted)
 	threads_send();
 }
 
-/* A ring that no thread has. One that has not been read still has records of another thread before those that follow. */
+/* Takes over a ring that no thread has. An unread ring still holds records of another thread before the
+ * new ones. */
 static bool take_over(struct thread *t, bool must_be_read)
 {
 	uint64_t unread = atomic_load(&t->ring->head) - atomic_load(&t->ring->tail);
@@ -315,7 +319,7 @@ static bool take_over(struct thread *t, bool must_be_read)
 	return true;
 }
 
-/* One of an earlier generation is left to the watcher. */
+/* Finds a ring for the thread; a ring of an earlier generation is left to the watcher. */
 static struct thread *thread_take(void)
 {
 	struct thread *own = recorder_thread;
@@ -331,7 +335,7 @@ static struct thread *thread_take(void)
 	return NULL;
 }
 
-/* A call of a thread that has no ring, or not yet: in any of the process's rings. */
+/* Counts a call of a thread that has no ring, in any of the process's rings. */
 static void count_without_ring(void)
 {
 	if (!is_without && (!watcher_is_there() || atomic_load(&memory_failed))) {
@@ -346,7 +350,8 @@ static void count_without_ring(void)
 	atomic_fetch_add(&lost, 1);
 }
 
-/* Called when another eighth of the ring is full. A reader that keeps up empties the ring before that. */
+/* Checks the room; called when another eighth of the ring is full. A fast reader empties the ring before
+ * that. */
 bool ring_make_room(struct thread *t, const struct ring_record *record)
 {
 	uint64_t tail = atomic_load_explicit(&t->ring->tail, memory_order_acquire);
@@ -365,13 +370,13 @@ bool ring_make_room(struct thread *t, const struct ring_record *record)
 	return true;
 }
 
-/* The name is that which was seen to be given; the collector looks up others. */
+/* Records the thread's known name; the collector reads others. */
 static void push_thread_record(struct thread *t)
 {
 	bool unread = atomic_load(&t->ring->head) != atomic_load(&t->ring->tail);
 
 	t->tid = own_tid();
-	/* A collector that comes later would take what is unread for this thread's. */
+	/* a later collector would attribute unread records to this thread */
 	atomic_store(&t->ring->thread, unread ? 0 : t->tid);
 	push(t,
 	     &(struct ring_record){
@@ -457,7 +462,7 @@ void threads_give_up(bool goes_on)
 	atomic_store(&lost, goes_on ? unread : 0);
 }
 
-/* The only thread of a child; the parent's rings are the parent's. */
+/* Forgets all threads in a child, which has a single thread; the rings belong to the parent. */
 void threads_forget(void)
 {
 	struct thread *t = atomic_load(&threads), *next;
@@ -468,7 +473,7 @@ void threads_forget(void)
 			close(t->fd);
 		descriptor_is_ours(t->fd, false);
 		munmap(t->ring, ring_bytes((uint32_t)t->mask + 1));
-		t->ring = NULL; /* t itself stays: slices that were open may still be closed */
+		t->ring = NULL; /* t itself stays, because open slices may still be closed */
 	}
 	atomic_store(&threads, NULL);
 	atomic_store(&used_bytes, 0);
@@ -489,7 +494,7 @@ struct open_slice *slice_open(struct thread *t)
 	return NULL;
 }
 
-/* The thread's own is the next one to be opened: it is in the cache. */
+/* Closes a slice. The thread's own slice is reused next, because it is in the cache. */
 void slice_close(struct open_slice *s)
 {
 	if (LIKELY(s->thread == recorder_thread))

@@ -12,22 +12,23 @@
 
 #include <dlfcn.h>
 
-#define OP_RATE_NS 16000u    /* operators that come slower are all recorded */
-#define OP_RECORD_NS 100000u /* between records of those that come faster */
-#define OP_WINDOW 256u	     /* records by which the rate is known */
-#define OP_RECORDS 32u	     /* while operators are sampled */
+#define OP_RATE_NS 16000u    /* operators with a larger distance are all recorded */
+#define OP_RECORD_NS 100000u /* time between records of more frequent operators */
+#define OP_WINDOW 256u	     /* number of records from which the rate is determined */
+#define OP_RECORDS 32u	     /* number of records while operators are sampled */
 #define OP_MOST 256u
 #define MISSES 4u
 
 #define SCOPE_FUNCTION 0u
-#define SCOPE_NONE 5u /* of parts of the build: has no callbacks but those of others */
+#define SCOPE_NONE 5u /* scope of parts of the build, which has only callbacks of others */
 
 enum part { PART_NONE, PART_TIMED, PART_INSIDE };
 
-/* The result is larger than a register: its place is the first argument, and what is returned. */
+/* Replaces the function; its result is larger than a register, so its address is the first
+ * argument and the return value. */
 static void *my_step_callbacks(void *result, uint8_t scope);
 struct added {
-	uint64_t words[5]; /* as at::RecordFunctionCallback, see hook_torch.c */
+	uint64_t words[5]; /* layout as at::RecordFunctionCallback, see hook_torch.c */
 };
 static uint64_t my_add_thread_callback(struct added callback);
 static uint64_t my_add_global_callback(struct added callback);
@@ -51,7 +52,7 @@ static void *real_step_callbacks, *real_add_thread_callback, *real_add_global_ca
 	*real_remove_callback;
 static bool (*has_thread_callbacks)(void);
 static _Atomic uint32_t asks;	 /* calls come through the wrapper */
-static _Atomic uint32_t foreign; /* callbacks of others */
+static _Atomic uint32_t foreign; /* other callbacks are installed */
 
 static uint64_t my_add_thread_callback(struct added callback)
 {
@@ -84,7 +85,7 @@ static inline void set_calls(struct ring_sampled *s, uint64_t calls)
 	atomic_store_explicit(&s->calls, calls, memory_order_relaxed);
 }
 
-/* Place 0 is shared by addresses that find no other place. */
+/* Returns the place of an address; place 0 is shared by addresses that find no other place. */
 static uint32_t site_of(struct op_rate *o, uintptr_t address)
 {
 	uint32_t at = (uint32_t)((address * 0x9e3779b97f4a7c15u) >> 40);
@@ -102,7 +103,7 @@ static uint32_t site_of(struct op_rate *o, uintptr_t address)
 	return 0;
 }
 
-/* The operator that was to be timed did not begin: it is not observed, or not at present. */
+/* Notes that the operator to be timed did not begin: it is not observed, or not now. */
 static void note_miss(struct thread *t)
 {
 	struct op_rate *o = &t->ops;
@@ -117,7 +118,7 @@ static void note_miss(struct thread *t)
 	set_calls(s, o->sites[site].misses >= MISSES || !calls ? 0 : calls - 1);
 }
 
-/* For which scope to ask. */
+/* Chooses the scope to ask for. */
 static inline uint8_t choose_scope(struct thread *t, uintptr_t address)
 {
 	struct op_rate *o = &t->ops;
@@ -133,7 +134,7 @@ static inline uint8_t choose_scope(struct thread *t, uintptr_t address)
 		return SCOPE_NONE;
 	s = counts_of(t, site);
 	set_calls(s, atomic_load_explicit(&s->calls, memory_order_relaxed) + 1);
-	if (UNLIKELY(o->depth)) /* inside of an operator that is timed */
+	if (UNLIKELY(o->depth)) /* inside an operator that is timed */
 		return SCOPE_FUNCTION;
 	if (LIKELY(o->left > 1 && o->sites[site].known)) {
 		o->left--;
@@ -264,11 +265,11 @@ void op_rate_arm(void *library)
 			return;
 	}
 	if (!has_global || !has_thread_callbacks || has_global())
-		return; /* all are recorded */
+		return; /* all operators are recorded */
 	patches_redirect(patches, false);
 }
 
-/* Calls that are inside the wrappers meanwhile still find what they need. */
+/* Removes the wrappers; calls that are inside them still find what they need. */
 void op_rate_remove(void)
 {
 	atomic_store(&asks, 0);

@@ -30,10 +30,12 @@
 #define FIRST_ROUNDS 20u
 #define EARLY_MS 20u
 #define LATER_MS 100u
-#define EARLY_ROUNDS 100u /* since the last library came: others follow */
+/* number of short rounds after a library was loaded, because others follow */
+#define EARLY_ROUNDS 100u
 #define RECONNECT_NS 1000000000u
 #define STACK_BYTES ((size_t)512 << 10)
-/* a fifth of a second at least: it may wait for a lock of the loader that the caller has */
+/* at least a fifth of a second: the watcher may wait for a lock of the loader that the caller
+ * holds */
 #define STOP_ROUNDS 4000u
 #define NO_WATCHER                                                                                 \
 	"the recorder could not start its own thread: calls from libraries that are loaded "       \
@@ -42,7 +44,7 @@
 #define FILTERED                                                                                   \
 	"the program added a filter of system calls (seccomp): the recorder makes no more calls "  \
 	"of its own, and calls of later threads and libraries may be missing"
-#define SPARES_EARLY 2u /* rings for threads that record for the first time */
+#define SPARES_EARLY 2u /* number of rings for threads that record for the first time */
 #define SPARES 8u
 
 static int count_loads(struct dl_phdr_info *info, size_t size, void *arg)
@@ -59,7 +61,7 @@ static void arm_hooks(void)
 	struct ring_process *process = recorder_process;
 	uint32_t slots;
 
-	if (!process) /* between two collectors */
+	if (!process) /* no collector is connected now */
 		return;
 	patches_find_real();
 	marker_find();
@@ -80,23 +82,24 @@ struct kept {
 };
 
 static struct {
-	_Atomic uint32_t there; /* or on its way */
-	_Atomic uint32_t tid;	/* 0: on its way */
+	_Atomic uint32_t there; /* the watcher runs or is starting */
+	_Atomic uint32_t tid;	/* thread id; 0: it is starting */
 	_Atomic uint32_t leave;
-	_Atomic uint32_t bell;	 /* changes when it is to look up */
-	_Atomic uint32_t wanted; /* also in children */
+	_Atomic uint32_t bell;	 /* changes when the watcher should check */
+	_Atomic uint32_t wanted; /* also used in children */
 	_Atomic uint32_t banned;
-	_Atomic uint32_t ready; /* the watcher has opened all the files that it needs */
+	_Atomic uint32_t ready; /* the watcher has opened all files that it needs */
 	_Atomic uint32_t threads_come;
-	struct kept status; /* its own file in /proc, before its first byte: see is_filtered */
-	struct kept first;  /* that of the first thread */
-	struct kept never;  /* one that nothing is ever written to */
+	struct kept status; /* its own file in /proc, not read yet: see is_filtered */
+	struct kept first;  /* file of the first thread */
+	struct kept never;  /* a file to which nothing is ever written */
 	unsigned long filters;
 } watcher = { .status = { .fd = -1 }, .first = { .fd = -1 }, .never = { .fd = -1 } };
 
-static sigset_t watcher_mask; /* of the thread that started it */
+static sigset_t watcher_mask; /* signal mask of the thread that started it */
 
-/* Not for long: the thread that forks may hold a lock that the watcher waits for. */
+/* Pauses the watcher, but not for long: the forking thread may hold a lock that the watcher
+ * waits for. */
 void watcher_pause(void)
 {
 	struct timespec t = { 0, 50000 };
@@ -115,7 +118,8 @@ static void wait_for_loader(void)
 		dlclose(program);
 }
 
-/* Of the region that the watcher was started for: another collector may be about to start over, without any for a moment. */
+/* Removes the hooks of the shared memory that the watcher was started for, because another collector may
+ * be about to start over. */
 static void disarm_hooks(struct ring_process *process)
 {
 	torch_remove();
@@ -130,7 +134,7 @@ static void disarm_hooks(struct ring_process *process)
 	atomic_store(&process->state, RING_STOPPED);
 }
 
-/* Until the bell rings, or for that long. */
+/* Waits until the bell changes, or for that long. */
 static void wait_for_bell(unsigned ms, uint32_t heard)
 {
 	struct timespec t = { ms / 1000, (long)(ms % 1000) * 1000000 };
@@ -144,12 +148,12 @@ void watcher_wake(void)
 	syscall(SYS_futex, &watcher.bell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* The first thread and the calling thread according to /proc: state and user ids. */
+/* State and user ids of the first thread and of the calling thread in /proc. */
 struct standing {
 	char state;
 	unsigned long threads;
 	unsigned long filters;
-	unsigned long hash; /* of the lines on users, groups, capabilities and sandboxes */
+	unsigned long hash; /* hash of the lines on users, groups, capabilities and sandboxes */
 };
 
 static bool read_standing(int fd, struct standing *s)
@@ -246,7 +250,7 @@ static void sleep_for_ever(void)
 		(void)!syscall(SYS_read, watcher.never.fd, &value, sizeof(value));
 }
 
-/* Whether the first thread and this one are in the same namespaces. */
+/* Returns whether the first thread and this one are in the same namespaces. */
 static bool is_in_same_namespaces(void)
 {
 	static const char *const names[] = { "cgroup", "ipc", "mnt", "net", "user", "uts" };
@@ -286,7 +290,7 @@ static bool is_time_to_go(void)
 	return own.hash != first.hash || !is_in_same_namespaces();
 }
 
-/* A new collector gets everything again. */
+/* Keeps contact; a new collector receives everything again. */
 static void keep_contact(uint64_t *last)
 {
 	uint64_t now = now_ns();
@@ -301,7 +305,8 @@ static void keep_contact(uint64_t *last)
 		threads_send_again();
 }
 
-/* If this is the last thread, the C library runs the program's exit handlers in it: as in any other thread. */
+/* Unblocks signals: if this is the last thread, the C library runs the program's exit handlers in it, as
+ * in any thread. */
 static void let_signals_in(void)
 {
 	pthread_sigmask(SIG_SETMASK, &watcher_mask, NULL);
@@ -345,7 +350,7 @@ static void begin_watching(void)
 	atomic_store(&watcher.ready, 1);
 }
 
-/* Where one library was loaded others follow, and where rings are taken others will be. */
+/* Returns the time to wait: shorter after libraries were loaded or rings were taken. */
 static unsigned time_to_wait_ms(uint32_t round)
 {
 	if (round < FIRST_ROUNDS)
@@ -353,7 +358,7 @@ static unsigned time_to_wait_ms(uint32_t round)
 	return round < EARLY_ROUNDS || threads_free() < SPARES / 2 ? EARLY_MS : LATER_MS;
 }
 
-/* The rounds of a thread that may end at any of them. True: under a filter. */
+/* Runs the rounds of the watcher, which may end in any of them. Returns true under a filter. */
 static bool watch(struct ring_process *process)
 {
 	unsigned long long seen = 0;
@@ -372,7 +377,8 @@ static bool watch(struct ring_process *process)
 			let_signals_in();
 			return false;
 		}
-		/* A thread that was binding a slot when it was patched has written over it by now. */
+		/* a thread that was binding a slot while it was patched has overwritten it by
+		 * now */
 		if (look_at_loads(&seen, round == 2))
 			round = 0;
 		python_arm();
@@ -421,7 +427,8 @@ bool watcher_stop(void)
 	return true;
 }
 
-/* Until then it takes low numbers of descriptors. Not for long: it may get no processor, or wait for a lock of the caller. */
+/* Waits until the watcher is ready, because it takes low descriptor numbers until then; but not for long,
+ * as it may wait for a lock of the caller. */
 static void wait_until_ready(void)
 {
 	struct timespec moment = { 0, 20000 };
@@ -430,7 +437,7 @@ static void wait_until_ready(void)
 		nanosleep(&moment, NULL);
 }
 
-/* Threads may follow each other faster than the watcher comes by. */
+/* Makes spare rings, because threads may start faster than the watcher runs. */
 void watcher_expect_threads(void)
 {
 	struct timespec moment = { 0, 20000 };
@@ -486,7 +493,7 @@ void watcher_ban(void)
 	atomic_store(&watcher.banned, 1);
 }
 
-/* In a child that has recorded nothing so far, the first record comes first. */
+/* Starts the watcher; in a child that has recorded nothing yet, the first record comes first. */
 void watcher_ensure(void)
 {
 	uint32_t none = 0;
@@ -511,11 +518,11 @@ void watcher_ensure(void)
 
 /* Called in a thread of the process by opwatch attach, which reads the result from opwatch_recorder_status. */
 EXPORT int opwatch_recorder_start(const char *socket_path, unsigned version);
-/* Written under a name of its own: another recorder in the process may have a variable of the exported one. */
+/* Separate from the exported name, because another recorder in the process may define that variable. */
 static volatile int start_status = -1;
 EXPORT extern volatile int opwatch_recorder_status __attribute__((alias("start_status")));
 
-/* A recorder from elsewhere that was preloaded: that of another installation. Two would record all twice. */
+/* Returns whether another installation's recorder was preloaded; two would record everything twice. */
 static bool is_second(void)
 {
 	void *there = dlsym(RTLD_DEFAULT, "opwatch_recorder_start");
@@ -525,7 +532,8 @@ static bool is_second(void)
 	       first.dli_fbase != own.dli_fbase;
 }
 
-/* The path may be followed by a step marker. Of a recorder that is in use it stays what it was. */
+/* Starts the recorder. The path may be followed by a step marker; a recorder in use keeps its
+ * marker. */
 static int start_at(const char *text, unsigned version)
 {
 	static char path[256];
@@ -546,16 +554,16 @@ static int start_attached(const char *socket_path, unsigned version)
 {
 	int status = start_at(socket_path, version);
 
-	if (status == 0 && atomic_load(&watcher.banned)) { /* it could not be left again */
+	if (status == 0 && atomic_load(&watcher.banned)) { /* the process could not be left again */
 		process_stop();
 		status = 9;
 	}
-	atomic_store(&watcher.threads_come, 1); /* they are there */
+	atomic_store(&watcher.threads_come, 1); /* the threads already exist */
 	if (status == 0)
 		watcher_start();
 	if (status == 0 && !process_is_connected()) {
 		atomic_store(&recorder_process->state,
-			     RING_STOP); /* the watcher takes all out again */
+			     RING_STOP); /* the watcher removes all hooks again */
 		status = 6;
 	}
 	return status;
@@ -584,7 +592,7 @@ EXPORT int opwatch_recorder_start(const char *socket_path, unsigned version)
 	return start_status;
 }
 
-/* The name of the first thread is known; others are given one, or have this. */
+/* Names the first thread; other threads are given names, or have this one. */
 static void name_first_thread(void)
 {
 	char name[16] = "";
@@ -605,10 +613,11 @@ __attribute__((constructor)) static void preloaded(void)
 	name_first_thread();
 	if (recorder_start(socket_path,
 			   version ? (uint32_t)strtoul(version, NULL, 10) : RING_VERSION) == 0) {
-		atomic_store(&watcher.threads_come, !WATCHER_ON_DEMAND); /* not seen elsewhere */
-		/* Here, and not in the first hook, which may have a small stack. */
+		/* on other machines the start of threads is not seen */
+		atomic_store(&watcher.threads_come, !WATCHER_ON_DEMAND);
+		/* Done here and not in the first hook, which may have a small stack. */
 		threads_provide(SPARES_EARLY);
-		patches_notice(); /* all that is loaded at the start is complete by now */
+		patches_notice(); /* all libraries of the start are complete by now */
 		marker_patch_program();
 		arm_hooks();
 		if ((!WATCHER_ON_DEMAND || !once || strcmp(once, "1") != 0 || python_is_needed()) &&

@@ -13,8 +13,8 @@ struct append {
 	struct builder *b;
 	struct model *m, *from;
 	uint32_t *strings;	     /* new id of each string */
-	uint32_t *ids[TABLE_COUNT];  /* new id of each row, or NULL: */
-	uint32_t shift[TABLE_COUNT]; /* how much larger the new ids are */
+	uint32_t *ids[TABLE_COUNT];  /* new id of each row, or NULL if `shift` applies */
+	uint32_t shift[TABLE_COUNT]; /* amount by which the new ids are larger */
 	struct ow_error *err;
 };
 
@@ -40,7 +40,8 @@ static str_id new_str(const struct append *a, str_id old)
 	return (str_id){ a->strings[old.v] };
 }
 
-/* The table that ids of that type belong to; TABLE_COUNT for strings, -1 when the type is not an id. */
+/* Returns the table that ids of that type belong to; TABLE_COUNT for strings, -1 if the type is
+ * not an id. */
 static int table_of_type(const char *type)
 {
 	size_t len = strlen(type);
@@ -60,7 +61,7 @@ static uint32_t translate(const struct append *a, int table, uint32_t old)
 	return table == TABLE_COUNT ? a->strings[old] : new_id(a, table, old);
 }
 
-/* An id of a trace, which may be a text. */
+/* Converts an id of a trace, which may be a text. */
 static uint64_t new_text_id(const struct append *a, uint64_t id)
 {
 	uint64_t text = id & ~MODEL_TEXT_ID;
@@ -93,7 +94,7 @@ static void copy_values(const struct append *a, const struct column_info *column
 			new[i] = translate(a, table, old[i]);
 }
 
-/* Appends all rows but nil to the existing rows. */
+/* Appends all rows except nil to the existing rows. */
 static ow_status copy_rows(struct append *a, int table)
 {
 	const struct table_info *info = &model_tables[table];
@@ -177,7 +178,7 @@ static void widen(struct step_table *t, uint32_t step, int64_t start, int64_t en
 		t->end_ns[step] = end;
 }
 
-/* Whether the source is a single step whose number does not come from a marker. */
+/* Returns whether the source is a single step whose number does not come from a marker. */
 static bool is_numbered_by_us(const struct model *m, uint32_t step)
 {
 	if (m->step.name[step].v)
@@ -318,7 +319,7 @@ static ow_status add_op(struct append *a, uint32_t old)
 	return OW_OK;
 }
 
-/* Edges of ops that are new here: all producers are known by now. */
+/* Adds edges of new ops when all producers are known. */
 static void add_edges(struct append *a, uint32_t old, uint32_t new)
 {
 	const struct model *from = a->from;
@@ -424,7 +425,7 @@ static ow_status add_sums(struct append *a)
 	return added ? OW_OK : builder_fail(a->b, error_no_memory(a->err));
 }
 
-/* Columns whose references are not of an id type. */
+/* Converts columns whose references do not have an id type. */
 static void fix_columns(struct append *a)
 {
 	struct model *m = a->m;
@@ -443,7 +444,7 @@ static void fix_columns(struct append *a)
 		m->alloc.op_step[i] = new_id(a, TABLE_op_step, m->alloc.op_step[i]);
 }
 
-/* Tables that have lists of ids; their dependents (dim, strset_item, op_input, op_output) are added with them. */
+/* Tables with lists of ids; their dependents (dim, strset_item, op_input, op_output) are added with them. */
 static const int shared[] = { TABLE_device, TABLE_step,	 TABLE_shape, TABLE_strset,
 			      TABLE_frame,  TABLE_stack, TABLE_op,    TABLE_op_step };
 
@@ -463,7 +464,7 @@ static ow_status add_all(struct append *a)
 	OW_TRY(add_steps(a));
 	OW_TRY(add_shapes_and_sets(a));
 	OW_TRY(add_code(a));
-	/* distances first: columns refer to tables that come later */
+	/* shifts first, because columns refer to tables that come later */
 	for (int t = 0; t < TABLE_COUNT; t++)
 		a->shift[t] = is_copied(t) ? rows_of(a->m, t) - 1 : 0;
 	OW_TRY(add_ops(a));

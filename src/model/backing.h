@@ -13,23 +13,25 @@
 #include "model/model.h"
 
 struct backing {
-	struct input file;		  /* the bytes; its name is used in messages */
-	struct mapping map;		  /* of them, or nothing when they are in memory */
-	const unsigned char *begin, *end; /* where columns may lie */
-	bool frozen; /* rows are in the order of a freeze and its columns are filled: nothing to do */
+	struct input file;		  /* the file; its name is used in messages */
+	struct mapping map;		  /* mapping of the file, unless its bytes are in memory */
+	const unsigned char *begin, *end; /* range in which columns may lie */
+	/* rows are in frozen order and all columns are filled, so a freeze has nothing to do */
+	bool frozen;
 
-	/* Checksums of a table's columns, or of everything outside the tables (TABLE_COUNT). */
+	/* Checks the checksums of a table's columns, or of everything outside the tables
+	 * (TABLE_COUNT). */
 	ow_status (*verify)(void *state, int table, struct ow_error *err);
 	void (*release)(void *state);
 	void *state;
 
-	pthread_mutex_t lock;	       /* guards verifying */
-	atomic_uint_fast64_t verified; /* a bit per table */
-	atomic_uint searches;	       /* lookups answered by searching */
+	pthread_mutex_t lock;	       /* guards the verification */
+	atomic_uint_fast64_t verified; /* one bit per verified table */
+	atomic_uint searches;	       /* number of lookups that were answered by searching */
 };
 
 struct backing *backing_new(struct mem *mem, struct ow_error *err);
-/* Frees it with its file. The columns in it must not be used any more. */
+/* Frees the backing with its file. Columns in it must not be used any more. */
 void backing_free(struct backing *backing, struct mem *mem);
 
 static inline bool backing_has(const struct model *m, const void *column)
@@ -40,7 +42,7 @@ static inline bool backing_has(const struct model *m, const void *column)
 	return backing && at >= backing->begin && at < backing->end;
 }
 
-/* Checks rows of these tables before they are read for the first time; see model_require_rows. */
+/* Checks rows of these tables before they are first read; see model_require_rows. */
 ow_status backing_verify(struct model *m, uint64_t tables, struct ow_error *err);
 
 /* Exchanges tables, strings, lookups, inputs and facts about the whole between two models of one struct mem; both

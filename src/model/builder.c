@@ -35,14 +35,14 @@ static void **column_of(struct table_head *head, const struct column_info *colum
 	return (void **)(void *)((char *)head + column->offset);
 }
 
-/* Columns that lie in a file move to memory of their own. */
+/* Resizes a column; one that lies in a file is copied to its own memory. */
 static void *resize_column(struct model *m, void *column, size_t old_size, size_t size, bool zero)
 {
 	void *moved;
 
 	if (!backing_has(m, column))
 		return (zero ? mem_realloc_zero : mem_realloc)(m->mem, column, old_size, size);
-	OW_ASSERT(column); /* it lies in the file */
+	OW_ASSERT(column); /* the column lies in the file */
 	moved = (zero ? mem_zalloc : mem_alloc)(m->mem, size);
 	if (moved)
 		memcpy(moved, column, MIN(old_size, size));
@@ -64,7 +64,7 @@ static bool grow_columns(struct builder *b, const struct table_info *info, struc
 
 		if (!*column && (info->columns[c].need != NEED_ALWAYS || !cap))
 			continue;
-		/* RARE and DEFERRED columns must read as zero where nothing is written. */
+		/* RARE and DEFERRED columns must read as zero where nothing was written */
 		moved = resize_column(b->m, *column, (size_t)head->cap * size, (size_t)cap * size,
 				      info->columns[c].need != NEED_ALWAYS);
 		if (!moved)
@@ -108,7 +108,7 @@ bool builder_grow(struct builder *b, enum table_id table, uint32_t more)
 					  "more than 4 billion rows in table %s", info->name));
 		return false;
 	}
-	if (need <= head->cap) { /* more than once for the same rows */
+	if (need <= head->cap) { /* room was reserved more than once for the same rows */
 		head->count = MAX(head->count, 1u);
 		return true;
 	}
@@ -137,7 +137,7 @@ void builder_reserve(struct builder *b, enum table_id table, uint32_t more)
 		head->cap = (uint32_t)need;
 }
 
-/* Every table starts with its nil row: lookups of nil ids always work. */
+/* Prepares a builder. Every table starts with its nil row, so lookups of nil ids always work. */
 void builder_init(struct builder *b, struct model *m, struct ow_error *err)
 {
 	*b = (struct builder){ .m = m, .err = err };

@@ -17,10 +17,10 @@ struct builder {
 	struct model *m;
 	struct ow_error *err;
 	ow_status status;
-	source_id source; /* the input being read; used for notes and facts */
+	source_id source; /* input that is being read; used for notes and facts */
 };
 
-/* struct op_row { str_id name; … } */
+/* Makes struct op_row { str_id name; … } and so on. */
 #define BUILDER_FIELD(t, need, type, name, unit, doc) type name;
 #define BUILDER_ROW(table, doc)                                                                    \
 	struct table##_row {                                                                       \
@@ -35,19 +35,19 @@ static inline ow_status builder_status(const struct builder *b)
 {
 	return b->status;
 }
-/* Records a failure; returns it. */
+/* Records a failure and returns it. */
 ow_status builder_fail(struct builder *b, ow_status status);
 /* Records that memory ran out; returns the first failure. */
 ow_status builder_no_memory(struct builder *b);
 
 /* Makes room for one more row in a table; false without memory (or when the table has 2^32-1 rows). */
 bool builder_grow(struct builder *b, enum table_id table, uint32_t more);
-/* The same for rows that are only expected: running out of room is not a failure here. */
+/* Reserves room for expected rows; running out of memory is not a failure here. */
 void builder_reserve(struct builder *b, enum table_id table, uint32_t more);
 /* Allocates a RARE or DEFERRED column, zero-filled. */
 bool builder_need_column(struct builder *b, enum table_id table, size_t column_offset);
 
-/* Values are ids, numbers and reals of at most eight bytes. */
+/* Returns whether a value is zero; values are ids, numbers and reals of at most eight bytes. */
 static inline bool builder_is_zero(const void *value, size_t size)
 {
 	return memcmp(value, &(uint64_t){ 0 }, size) == 0;
@@ -85,20 +85,21 @@ SCHEMA_TABLES(BUILDER_ADD)
 		 ? (void)((b)->m->table_.column[(id).v] = (value))                                 \
 		 : (void)0)
 
-/* ---- interning ---- */
+/* Interning: */
 str_id builder_str(struct builder *b, struct str text);
-str_id builder_str_hashed(struct builder *b, struct str text, uint64_t hash); /* str_hash of it */
+/* the argument `hash` is its str_hash */
+str_id builder_str_hashed(struct builder *b, struct str text, uint64_t hash);
 static inline str_id builder_cstr(struct builder *b, const char *text)
 {
 	return builder_str(b, str_from(text));
 }
-/* rank -1 = unknown rank. */
+/* Interns a shape; rank -1 = unknown rank. */
 shape_id builder_shape(struct builder *b, const int64_t *dims, int32_t rank);
-/* The set with one more member; the same set when the member is in it already. */
+/* Returns the set with one more member; the same set if it contains the member. */
 strset_id builder_strset_add(struct builder *b, strset_id set, str_id member);
 frame_id builder_frame(struct builder *b, const struct frame_row *row);
 stack_id builder_stack(struct builder *b, stack_id parent, frame_id frame);
-/* Whether the row behind a stack is this callee of it. */
+/* Returns whether the row behind a stack is this callee of it. */
 static inline bool stack_is_next(const struct model *m, stack_id parent, frame_id frame)
 {
 	uint32_t next = parent.v + 1;
@@ -106,36 +107,37 @@ static inline bool stack_is_next(const struct model *m, stack_id parent, frame_i
 	return next < m->stack.count && m->stack.parent[next].v == parent.v &&
 	       m->stack.frame[next].v == frame.v;
 }
-/* One per name; the kind is guessed from the naming of TensorFlow and CUDA. */
+/* Finds or adds a device by name; its kind is derived from the naming of TensorFlow and CUDA. */
 device_id builder_device(struct builder *b, struct str name);
-/* One per (name, kind, pid, tid, source). */
+/* Finds or adds a track by (name, kind, pid, tid, source). */
 track_id builder_track(struct builder *b, const struct track_row *row);
-/* What samples of b->source measure: one per (name, unit, source). */
+/* Finds or adds a metric by (name, unit, source), for samples of b->source. */
 metric_id builder_metric(struct builder *b, struct str name, struct str unit);
-/* One per number. */
+/* Finds or adds a step by its number. */
 step_id builder_step(struct builder *b, int64_t number);
-/* A row for a recording without steps, with a number that no step has. Never shared between inputs. */
+/* Adds a row for a recording without steps, with an unused number. It is never shared between
+ * inputs. */
 step_id builder_whole_step(struct builder *b);
 
-/* ---- ops ---- */
-/* The op of that name, or nil. */
+/* Ops: */
+/* Returns the op of that name, or nil. */
 op_id builder_find_op(const struct builder *b, str_id name);
 /* Adds an op and makes it findable by its name; the caller has looked for it first. Sets types to
  * {type} when the row has none. */
 op_id builder_new_op(struct builder *b, const struct op_row *row);
 
-/* ---- sources, facts and notes ---- */
+/* Sources, facts and notes: */
 source_id builder_new_source(struct builder *b, const struct source_row *row);
-/* Facts about b->source, as a tree: fact_object(b, nil, "devices"), then fact_int(b, that, "cpu", 3). */
+/* Facts about b->source form a tree: fact_object(b, nil, "devices"), then fact_int(b, that, "cpu", 3). */
 fact_id fact_object(struct builder *b, fact_id parent, const char *key);
 fact_id fact_list(struct builder *b, fact_id parent, const char *key);
 void fact_int(struct builder *b, fact_id parent, const char *key, int64_t value);
 void fact_real(struct builder *b, fact_id parent, const char *key, double value);
 void fact_text(struct builder *b, fact_id parent, const char *key, struct str value);
 void fact_bool(struct builder *b, fact_id parent, const char *key, bool value);
-/* A time, exact; TIME_UNKNOWN becomes null. */
+/* Adds an exact time; TIME_UNKNOWN becomes null. */
 void fact_micros(struct builder *b, fact_id parent, const char *key, int64_t ns);
-/* A note about b->source. Notes of the same kind and text are counted together. */
+/* Adds a note about b->source. Notes of the same kind and text are counted together. */
 void builder_note(struct builder *b, enum note_kind kind, uint64_t offset, const char *format, ...)
 	OW_PRINTF(4, 5);
 void builder_note_many(struct builder *b, enum note_kind kind, uint64_t offset, uint64_t count,
@@ -150,7 +152,7 @@ ow_status builder_defer_stacks(struct builder *b, const struct deferred *work);
  * also on failure. */
 ow_status builder_defer_rows(struct builder *b, uint64_t tables, const struct deferred *work);
 
-/* Widens a step to at least [start, end]: the freeze sees only events that were recorded. */
+/* Widens a step to at least [start, end], because the freeze sees only recorded events. */
 void builder_widen_step(struct builder *b, step_id step, int64_t start, int64_t end);
 
 /* Moves the rows of a table: the new row i is the old row order[i]. For freeze and importers, which renumber the ids

@@ -30,7 +30,7 @@ static void *values_at(const struct model *m, size_t offset)
 	return *(void *const *)(const void *)((const char *)m + offset);
 }
 
-/* OW_OK when the caller is to repair the row and go on. */
+/* Handles a wrong reference; OW_OK if the caller should repair the row and continue. */
 static ow_status wrong(struct check *c, enum table_id table, const char *column, uint32_t row)
 {
 	if (c->repair) {
@@ -43,7 +43,7 @@ static ow_status wrong(struct check *c, enum table_id table, const char *column,
 			 model_tables[table].name, column, row);
 }
 
-/* How many rows an id of that type may name; UINT64_MAX when the type is not an id. */
+/* Returns how many rows an id of that type may refer to; UINT64_MAX if the type is not an id. */
 static uint64_t rows_of_type(const struct model *m, const char *type)
 {
 	size_t len = strlen(type);
@@ -69,7 +69,7 @@ static uint32_t largest(const uint32_t *values, uint32_t count)
 	return most;
 }
 
-/* Every value is below `rows`. */
+/* Checks that every value is below `rows`. */
 static ow_status check_below(struct check *c, enum table_id table, const char *column,
 			     uint32_t *values, uint64_t rows)
 {
@@ -96,7 +96,7 @@ static ow_status check_ids(struct check *c, enum table_id table, const struct co
 			   values_at(c->m, model_tables[table].offset + column->offset), rows);
 }
 
-/* Column `first` and the number of rows, in another table. */
+/* A range of rows in another table: column `first` and the number of rows. */
 struct range {
 	enum table_id table;
 	size_t first, count; /* offsets of the columns */
@@ -145,7 +145,7 @@ static ow_status check_shapes(struct check *c)
 	return OW_OK;
 }
 
-/* Parents come before their children: a walk up always ends. */
+/* Checks that parents come before their children, so that a walk up always ends. */
 static ow_status check_parents(struct check *c, enum table_id table, uint32_t *parent)
 {
 	uint32_t count = head_of(c->m, table)->count;

@@ -51,7 +51,7 @@ static uint32_t *count_of(struct model *m, int table)
 	return (uint32_t *)(void *)((char *)m + model_tables[table].offset);
 }
 
-/* All of it or nothing. */
+/* Makes all deferred rows, or none on failure. */
 static ow_status make_rows(struct model *m, struct ow_error *err)
 {
 	uint64_t tables = atomic_load(&m->deferred.tables);
@@ -124,7 +124,7 @@ static ow_status make_traces(struct model *m, struct ow_error *err)
 
 static const struct {
 	ow_status (*make)(struct model *m, struct ow_error *err);
-	bool keeps_failure; /* a failure may leave it half done, so it is not tried again */
+	bool keeps_failure; /* after a failure it may be half done, so it is not tried again */
 } parts[DEFERRED_COUNT] = {
 	[DEFERRED_rows] = { make_rows, false },
 	[DEFERRED_stacks] = { make_stacks, true },
@@ -217,7 +217,8 @@ void deferred_forget(struct model *m, enum deferred_part part)
 		if (!made || m->deferred.part[part].status != OW_OK)
 			return; /* work that is left to do, or cannot be done */
 		release_work(&m->deferred.stacks);
-		if (m->op.code_size) /* decoded: it is not a trace of the op that is added next */
+		/* the traces were decoded and do not belong to the op that is added next */
+		if (m->op.code_size)
 			memset(m->op.code_size, 0, m->op.count * sizeof(*m->op.code_size));
 	}
 	m->deferred.part[part].made = false;

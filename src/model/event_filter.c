@@ -11,7 +11,7 @@ enum track_work track_work(const struct model *m, track_id track)
 
 	switch (m->track.kind[track.v]) {
 	case TRACK_HOST:
-	case TRACK_DEVICE: /* an executor: it schedules, or computes on the host */
+	case TRACK_DEVICE: /* an executor, which schedules work or computes on the host */
 	case TRACK_LOADER:
 		return WORK_HOST;
 	case TRACK_ACCELERATOR:
@@ -43,7 +43,7 @@ int64_t event_end(const struct model *m, uint32_t event)
 	return __builtin_add_overflow(begin, dur, &end) ? INT64_MAX : end;
 }
 
-/* A zero far before everything else is a missing time, not a beginning. */
+/* A time of zero this far before all others is a missing time, not a beginning. */
 #define FAR_NS ((int64_t)1000000000000)
 
 static void widen_start(int64_t ts, int64_t *first, int64_t *after_zero)

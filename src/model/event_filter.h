@@ -9,17 +9,18 @@
 #include "model/model.h"
 
 struct event_filter {
-	int64_t from_ns, to_ns; /* INT64_MIN, INT64_MAX: all the time */
-	int32_t rank;		/* of the source; -1 = all */
+	int64_t from_ns, to_ns; /* range of time; INT64_MIN, INT64_MAX: all */
+	int32_t rank;		/* rank of the source; -1 = all */
 	uint32_t step;		/* row of the step; 0 = all */
-	uint32_t run;		/* of the source; 0 = all */
+	uint32_t run;		/* run of the source; 0 = all */
 };
 
 #define EVENT_FILTER_ALL ((struct event_filter){ INT64_MIN, INT64_MAX, -1, 0, 0 })
 
 enum track_work { WORK_NONE, WORK_HOST, WORK_DEVICE };
 
-/* Restatements, bookkeeping, frames and requests do not count as work. */
+/* Returns the kind of work on a track. Repetitions, bookkeeping, frames and requests do not
+ * count as work. */
 enum track_work track_work(const struct model *m, track_id track);
 
 static inline bool filter_has_time(const struct event_filter *f)
@@ -27,7 +28,7 @@ static inline bool filter_has_time(const struct event_filter *f)
 	return f->from_ns != INT64_MIN || f->to_ns != INT64_MAX;
 }
 
-/* Whether nothing is left out. */
+/* Returns whether the filter excludes nothing. */
 static inline bool filter_is_all(const struct event_filter *f)
 {
 	return !filter_has_time(f) && f->rank < 0 && !f->step && !f->run;
@@ -50,10 +51,10 @@ static inline bool filter_step(const struct event_filter *f, step_id step)
 	return !f->step || f->step == step.v;
 }
 
-/* Clips an event to the filter; false when no part lies inside. Points count at their time. */
+/* Clips an event to the filter; false if no part lies inside. Points count at their time. */
 bool filter_clip(const struct event_filter *f, int64_t *begin, int64_t *end);
 
-/* Whether an event is a slice: it has a begin and an end, unlike instants and samples. */
+/* Returns whether an event is a slice with a begin and an end, not an instant or a sample. */
 static inline bool event_is_slice(const struct model *m, uint32_t event)
 {
 	uint8_t ph = COLUMN_GET(m->event.ph, event);
@@ -61,10 +62,11 @@ static inline bool event_is_slice(const struct model *m, uint32_t event)
 	return m->event.dur_ns[event] != TIME_UNKNOWN && (!ph || ph == 'X' || ph == 'B');
 }
 
-/* End of an event, kept within the range of times. */
+/* Returns the end of an event, limited to the range of times. */
 int64_t event_end(const struct model *m, uint32_t event);
 
-/* The earliest event or sample, the zero of relative times. TIME_UNKNOWN without any. */
+/* Returns the time of the earliest event or sample, the zero of relative times. TIME_UNKNOWN if
+ * there is none. */
 int64_t model_trace_start(const struct model *m);
 
 #endif

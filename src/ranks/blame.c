@@ -10,8 +10,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* ---- causes ---- */
-
 enum part { PART_INPUT, PART_COMPUTE, PART_HOST, PARTS };
 
 static double part_ns(const struct worker_step *s, enum part part)
@@ -277,8 +275,6 @@ void judge_find_cause(struct judge *j, size_t worker)
 			 j->job->slowdown_together);
 }
 
-/* ---- blame ---- */
-
 static ow_status add_blamed(struct judge *j, int64_t number)
 {
 	struct ranks_job *job = j->job;
@@ -324,8 +320,6 @@ static ow_status blame_workers(struct judge *j)
 	add_text(job->blame_why, sizeof(job->blame_why), "%s", worst->evidence);
 	return OW_OK;
 }
-
-/* ---- links ---- */
 
 /* The step as recorded, against the step with slow groups like groups like them. */
 static double slowdown_by_links(struct judge *j)

@@ -56,8 +56,6 @@ struct clocks {
 	size_t batch_cap;
 };
 
-/* ---- nodes ---- */
-
 static bool shares_clock(const struct worker *a, const struct worker *b)
 {
 	return a->file == b->file || (a->host.len && str_eq(a->host, b->host));
@@ -88,8 +86,6 @@ static ow_status make_nodes(struct clocks *c)
 	}
 	return OW_OK;
 }
-
-/* ---- pairs ---- */
 
 static ow_status add_pair(struct clocks *c, uint32_t meeting, uint32_t x, uint32_t y)
 {
@@ -165,8 +161,6 @@ static bool direction_of(const struct ranks_job *job, const struct link_pair *p,
 	return true;
 }
 
-/* ---- edges ---- */
-
 static ow_status fit_edge(struct clocks *c, size_t first, size_t end)
 {
 	struct ranks_job *job = c->job;
@@ -219,8 +213,6 @@ static const struct clock_span *span_of(const struct clocks *c, const struct edg
 		s = &e->fit.spans[i];
 	return s;
 }
-
-/* ---- the graph ---- */
 
 /* What an edge adds to the offset of the node that it comes from. */
 struct addition {
@@ -370,8 +362,6 @@ static void balance(struct clocks *c, double *sum, double *weight, double *slope
 			break;
 	}
 }
-
-/* ---- workers ---- */
 
 /* The span of an edge as a piece of the clock of its b, or turned round as one of its a. */
 static struct clock_piece edge_piece(const struct edge *e, unsigned span, bool to_b)

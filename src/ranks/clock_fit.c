@@ -14,8 +14,8 @@
 #define SPLITS 48
 #define FEW_POINTS 20 /* then both sides of a cut may have as few as a fit needs */
 #define FAR_PART 0.85 /* of the pairs are near the line, when the clock was not set */
-#define CUT_GAIN                                                                                   \
-	0.6 /* a cut leaves less of the distances; with two steps the first cut does not leave little */
+/* a cut leaves less of the distances; with two steps the first cut does not leave little */
+#define CUT_GAIN 0.6
 #define SKEW_PART                                                                                  \
 	0.25 /* of what is certain: ends may differ systematically, which the spread does not show */
 
@@ -82,8 +82,6 @@ static double y_at(const struct line *l, double x)
 {
 	return l->offset + l->drift * x;
 }
-
-/* ---- a robust line ---- */
 
 static double slope_of(const struct fitting *f, const struct point *p, size_t n)
 {
@@ -164,8 +162,6 @@ static struct line likely_line(const struct fitting *f, const struct point *p, s
 	return spread(f, p, n, &l, 0.5) < 0.8 * spread(f, p, n, &flat, 0.5) ? l : flat;
 }
 
-/* ---- where a clock was set ---- */
-
 static double summed_away(const struct fitting *f, const struct point *p, size_t n)
 {
 	struct line l = robust_line(f, p, n);
@@ -217,8 +213,6 @@ static size_t find_cut(const struct fitting *f, const struct point *p, size_t n)
 	}
 	return best < CUT_GAIN * whole ? cut : 0;
 }
-
-/* ---- what is certain ---- */
 
 static double cross(struct point o, struct point a, struct point b)
 {
@@ -315,8 +309,6 @@ static double extreme(const struct region *r, double a, double b, bool high)
 	}
 	return high ? highest(r, (a + b) / 2) : lowest(r, (a + b) / 2);
 }
-
-/* ---- a piece of the time ---- */
 
 static struct point upper_of(const struct fitting *f, const struct clock_pair *p)
 {
@@ -503,8 +495,6 @@ static bool fit_piece(struct fitting *f, size_t first, size_t end, struct clock_
 			fmin(s->likely, noise + f->resolution + SKEW_PART * (s->high - s->low) / 2);
 	return true;
 }
-
-/* ---- all ---- */
 
 /* How much the differences of the ends change from pair to pair. */
 static double variation(const struct fitting *f)

@@ -30,8 +30,6 @@ static bool overlap(const struct worker *a, const struct worker *b)
 	return a->first_ns - SKEW_NS < b->last_ns && b->first_ns - SKEW_NS < a->last_ns;
 }
 
-/* ---- order ---- */
-
 static int by_rank(const void *x, const void *y)
 {
 	const struct worker *a = x, *b = y;
@@ -47,8 +45,6 @@ static int by_rank(const void *x, const void *y)
 			return left[i] < right[i] ? -1 : 1;
 	return 0;
 }
-
-/* ---- copies and others ---- */
 
 static ow_status set_aside(struct ranks_job *job, uint32_t worker, bool copy, struct ow_error *err)
 {

@@ -159,8 +159,6 @@ double ranks_median_real(double *values, size_t count)
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* ---- times and steps ---- */
-
 int64_t worker_time(const struct worker *w, int64_t ns)
 {
 	const struct clock_piece *piece = w->pieces;

@@ -13,8 +13,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define QUEUE_NS                                                                                   \
-	100000 /* a collective that starts this soon after the previous one may have waited for it */
+/* a collective that starts this soon after the previous one may have waited for it */
+#define QUEUE_NS 100000
 #define REPLAY_ROUNDS 3
 #define MEANS_MOST 32 /* names of collectives */
 #define OPEN_MOST 64  /* collectives that own work waits for at once */
@@ -40,7 +40,6 @@ struct call {
 	int64_t like_others_ns; /* the same, with its group like groups like it */
 	int64_t even_ns;	/* the mean of those of its name, in a file with many workers */
 	uint8_t kind;
-	/* ---- in a replay ---- */
 	double posted, arrived, ended; /* negative: not yet */
 };
 
@@ -59,8 +58,8 @@ struct step_program {
 	size_t item_count, item_cap;
 	size_t *first_item; /* per worker, one more than there are */
 	int64_t *own_ns;    /* per worker and label */
-	int64_t *
-		peers_ns; /* per worker: sum of its items' and of what follows the last; 0 = unknown */
+	/* per worker: sum of its items' and of what follows the last; 0 = unknown */
+	int64_t *peers_ns;
 	int64_t *tail_ns; /* per worker: of that, what follows the last */
 	struct call *calls;
 	size_t call_count, call_cap;
@@ -88,8 +87,6 @@ struct job_replay {
 	unsigned mean_count;
 	enum transfer_use transfers; /* in this replay */
 };
-
-/* ---- building ---- */
 
 static struct collective *collective_of(const struct ranks_job *job, const struct call *c)
 {
@@ -521,8 +518,6 @@ void job_replay_close(struct job_replay *r)
 	mem_free(r->job->mem, r, sizeof(*r));
 }
 
-/* ---- work of the peers ---- */
-
 /*
  * A worker that does more work than its peers does not do more of it everywhere: a pause of the host is before the first kernel, a slow operation at one
  * place. So a worker that is replayed like its peers gets their work from collective to collective, where enough of them post the same ones.
@@ -646,8 +641,6 @@ ow_status job_replay_compare(struct job_replay *r, const uint32_t *role, const b
 	}
 	return OW_OK;
 }
-
-/* ---- replaying ---- */
 
 static int64_t transfer_of(const struct job_replay *r, const struct call *c)
 {

@@ -241,8 +241,6 @@ static ow_status pair_named(struct pairing *p)
 	return OW_OK;
 }
 
-/* ---- a file with the whole job ---- */
-
 enum grouping { GROUP_ALL, GROUP_PIPELINE, GROUP_DATA, GROUPINGS };
 
 static const struct collective *collective_of(const struct ranks_job *job, const struct item *i)

@@ -9,8 +9,6 @@
 
 #define HOST_PART 0.8 /* of the workers of a host */
 
-/* ---- roles ---- */
-
 /* Kinds of the collectives of a usual step and how many of each: equal for workers that do the same. A recording may lack some in one step. */
 static uint64_t signature(const struct judge *j, size_t worker)
 {
@@ -64,8 +62,6 @@ void judge_find_roles(struct judge *j)
 				     1; /* too many kinds of workers: they are compared with all */
 	j->role_count = distinct + 1;
 }
-
-/* ---- own work against peers ---- */
 
 int peer_compare(const void *a, const void *b)
 {
@@ -161,8 +157,6 @@ void judge_measure(struct judge *j)
 		}
 	}
 }
-
-/* ---- hosts ---- */
 
 static bool number_hosts(struct judge *j)
 {

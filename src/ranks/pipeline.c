@@ -9,8 +9,6 @@
 
 #define STAGES_MOST 4096
 
-/* ---- stages ---- */
-
 /* The rank from which a worker receives before it sends anything, in most steps; -1 = it sends first, -2 = it does neither. */
 static int32_t first_source(const struct worker *w)
 {
@@ -88,8 +86,6 @@ void ranks_find_stages(struct ranks_job *job)
 		if (!job->workers[i].left_out)
 			job->workers[i].stage = depth[i];
 }
-
-/* ---- micro-batches ---- */
 
 static int32_t stage_of(const struct ranks_job *job, int32_t rank)
 {

@@ -100,8 +100,6 @@ static void set_number(struct table *t, uint32_t row, uint32_t column, int64_t v
 		table_set_unknown(t, row, column);
 }
 
-/* ---- rows ---- */
-
 /* Where the content has no rank: the place of the worker in its file. */
 static int64_t number_of(const struct ranks_job *job, const struct worker *w)
 {
@@ -201,8 +199,6 @@ static void fill_row(struct table *t, const struct ranks_job *job, const struct 
 		   w->has_clock && w->piece_count);
 	table_set_text(t, row, COLUMN_FILE, w->path);
 }
-
-/* ---- beside the rows ---- */
 
 static void add_real(struct table *t, const char *name, double value, int digits)
 {

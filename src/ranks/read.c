@@ -67,8 +67,6 @@ static struct str event_text(const struct model *m, uint32_t event)
 	return model_str(m, own.v ? own : m->op.name[m->event.op[event].v]);
 }
 
-/* ---- workers ---- */
-
 static ow_status new_worker(struct reader *r, uint32_t source, const struct worker_place *place,
 			    bool many)
 {
@@ -145,8 +143,6 @@ static ow_status find_workers(struct reader *r)
 		OW_TRY(place_track(r, t));
 	return OW_OK;
 }
-
-/* ---- arguments ---- */
 
 /* The arguments of an event as JSON text, until the next call; empty without any. */
 static struct str read_args(struct reader *r, uint32_t event)
@@ -346,8 +342,6 @@ static void take_args(struct ranks_job *job, struct worker *w, struct collective
 		c->bytes = dims_elements(args);
 }
 
-/* ---- calls on the host that describe collectives ---- */
-
 static bool describes(struct str name)
 {
 	return str_eq(name, STR("record_param_comms")) || str_starts(name, STR("nccl:")) ||
@@ -424,8 +418,6 @@ static void take_records(struct reader *r, struct worker *w, struct collective *
 	}
 }
 
-/* ---- launches ---- */
-
 static ow_status find_launches(struct reader *r)
 {
 	const struct model *m = r->m;
@@ -477,8 +469,6 @@ static int64_t ready_time(const struct reading_worker *part, int64_t call_ns, in
 		return MIN(call_ns, start_ns);
 	return MIN(start_ns, MAX(call_ns, part->launched[low - 1].end_ns));
 }
-
-/* ---- events ---- */
 
 static bool is_collective(const struct reader *r, uint32_t event, const struct reading_worker *part,
 			  bool device)
@@ -635,8 +625,6 @@ static ow_status read_event(struct reader *r, uint32_t event)
 		return add_collective(r, w, part, event, device);
 	return is_own_work(r, part, event, device) ? add_own(r, w, part, event, device) : OW_OK;
 }
-
-/* ---- after all events ---- */
 
 static int by_start(const void *a, const void *b)
 {

@@ -16,8 +16,6 @@
 #define WORK_USUAL 2e7	  /* above it workers that are not suspects are replayed in some steps */
 #define REPLAYED_LEAST 8  /* of these steps */
 
-/* ---- stragglers ---- */
-
 double judge_middle_excess(struct judge *j, size_t worker, double *noise)
 {
 	const double *excess = &j->excess[worker * j->job->step_count];
@@ -125,8 +123,6 @@ static void classify(struct judge *j, size_t worker)
 	if (w->straggler == STRAGGLER_TRANSIENT || w->straggler == STRAGGLER_PERIODIC)
 		w->slow_steps = far;
 }
-
-/* ---- what it costs ---- */
 
 /* A step with the workers in j->like like their peers; -1 when it cannot be replayed. */
 static int64_t replay_like(struct judge *j, size_t step)
@@ -270,8 +266,6 @@ static void weigh(struct judge *j)
 	}
 }
 
-/* ---- stages ---- */
-
 static int32_t stage_count(const struct ranks_job *job)
 {
 	int32_t most = -1;
@@ -383,8 +377,6 @@ int32_t judge_heavy_stage(struct judge *j, double *ratio)
 	}
 	return heavy;
 }
-
-/* ---- all ---- */
 
 static ow_status replay_bases(struct judge *j)
 {

@@ -160,8 +160,6 @@ static ow_status time_meetings(struct ranks_job *job, uint64_t *checked, uint64_
 	return time_incomplete(job, err);
 }
 
-/* ---- waits ---- */
-
 int64_t ranks_wait(const struct worker *w, const struct collective *c, const struct meeting *m)
 {
 	int64_t wait;
@@ -242,8 +240,6 @@ static ow_status compare_error(struct ranks_job *job, struct ow_error *err)
 	}
 	return OW_OK;
 }
-
-/* ---- speed ---- */
 
 /* Bytes on the bus per byte of the message, as nccl-tests counts them. */
 static double bus_factor(enum collective_kind kind, uint32_t members)

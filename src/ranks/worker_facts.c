@@ -106,8 +106,6 @@ struct worker_place worker_place_of(const struct model *m, uint32_t track)
 	return p;
 }
 
-/* ---- facts ---- */
-
 static uint32_t find_fact(const struct model *m, uint32_t source, const char *key)
 {
 	for (uint32_t i = 1; i < m->fact.count; i++)

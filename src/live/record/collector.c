@@ -21,9 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REGION_MOST ((size_t)64 << 20) /* also of other versions, which are refused with a reason */
+/* largest shared memory, also of other versions, which are refused with a reason */
+#define REGION_MOST ((size_t)64 << 20)
 
-/* Memory of `least` to `most` bytes that cannot be made smaller, or NULL. A process can claim any size at no cost. */
+/* Maps memory of `least` to `most` bytes that cannot shrink, or returns NULL. A process can claim any size
+ * at no cost. */
 static void *map_sealed(int fd, size_t least, size_t most, size_t *bytes, struct ow_error *err)
 {
 	struct stat st;
@@ -90,7 +92,7 @@ uint32_t ring_view_pending(const struct ring_view *v)
 
 	return waiting > v->capacity
 		       ? 0
-		       : (uint32_t)waiting; /* more than fits: no recorder wrote that */
+		       : (uint32_t)waiting; /* more than fits: no recorder writes that */
 }
 
 void ring_view_copy(const struct ring_view *v, struct ring_record *to, uint32_t count)
@@ -163,7 +165,7 @@ struct str process_view_text(const struct process_view *v, uint32_t number, char
 #define LOOK_LEAST_MS 1
 #define FLUSH_NS (200 * 1000000LL)
 #define FLUSH_RECORDS 8192u
-#define RETRY_NS (1000 * 1000000LL) /* after a failed write */
+#define RETRY_NS (1000 * 1000000LL) /* time between two tries after a failed write */
 #define GIVE_UP_NS ((int64_t)10000000000)
 #define RUN_RECORDS 4096u
 
@@ -184,7 +186,7 @@ void step_meter_see(struct step_meter *m, enum step_mark mark, int64_t start_ns,
 	if (marks->count && now > marks->last_ns)
 		marks->durations[(marks->count - 1) % STEP_METER_LAST] = now - marks->last_ns;
 	else if (marks->count)
-		return; /* of another thread, or from a clock that went back */
+		return; /* from another thread, or from a clock that went back */
 	marks->count++;
 	marks->last_ns = now;
 }
@@ -200,7 +202,7 @@ uint64_t step_meter_count(const struct step_meter *m)
 {
 	const struct step_marks *marks = marks_of(m);
 
-	/* Each optimizer's step ends one; a wait for a batch ends the step before it. */
+	/* an optimizer's step ends a step; a wait for a batch ends the step before it */
 	return marks->count && m->marks[STEP_MARK_OPTIMIZER].count == 0 ? marks->count - 1
 									: marks->count;
 }
@@ -348,7 +350,8 @@ static void take_ring(struct collector *c, struct collected *p, struct ring_seen
 	ring->taken = count;
 }
 
-/* Each time another one comes first: what a segment has no room for waits for the next. */
+/* Calls `each` for all rings, beginning with another one each time: records that do not fit wait
+ * for the next segment. */
 static void for_rings(struct collector *c, void (*each)(struct collector *c, struct collected *p,
 							struct ring_seen *ring))
 {
@@ -410,7 +413,7 @@ bool collector_flush(struct collector *c)
 
 static void release_process(struct collector *c, struct collected *p)
 {
-	/* It was asked to stop, and has hung up. */
+	/* the process was asked to stop and has disconnected */
 	bool stopped =
 		p->view.process && p->fd < 0 && atomic_load(&p->view.process->state) != RING_RUN;
 
@@ -440,7 +443,7 @@ uint64_t ring_seen_dropped(const struct ring_seen *ring)
 	return dropped - MIN(dropped, atomic_load(&ring->view.ring->counted));
 }
 
-/* Rings go on with the drops that they have when their process connects again. */
+/* Adds the drops of a ring. A ring keeps its count when its process connects again. */
 static void count_dropped(struct collector *c, const struct collected *p)
 {
 	for (size_t i = 0; i < p->ring_count; i++) {
@@ -465,7 +468,7 @@ static bool is_drained(const struct collected *p)
 	return true;
 }
 
-/* The counts of a process start with the process, also after it has connected again. */
+/* Adds losses of a process; its counts continue after it has connected again. */
 static void count_lost(struct collector *c, const struct collected *p, const struct live_end *end)
 {
 	struct collector_known none = { 0 }, *known = p->known ? &c->known[p->known - 1] : &none;
@@ -493,7 +496,7 @@ static void look_at_unrecorded(struct collector *c, struct collected *p, int64_t
 
 			if (!row.calls || !row.ns || row.calls > UINT32_MAX)
 				continue;
-			/* The process was killed after a record that includes these calls. */
+			/* the process was killed after a record that includes these calls */
 			if (taken && (int32_t)((uint32_t)atomic_load(&ring->head) - taken) >= 0)
 				continue;
 			collector_need_name(c, p, row.ns);
@@ -517,7 +520,7 @@ static void say_end(struct collector *c, struct collected *p)
 	p->ended = true;
 }
 
-/* Those that have ended and whose records are written. */
+/* Removes ended processes whose records are written. */
 static void remove_ended(struct collector *c)
 {
 	size_t kept = 0;
@@ -535,7 +538,7 @@ static void remove_ended(struct collector *c)
 	c->count = kept;
 }
 
-/* What processes left that ended while nothing can be written is kept for a while, and then dropped: a disk may stay full. */
+/* Drops data of ended processes after a while if it cannot be written, because a disk may stay full. */
 static void give_up_ended(struct collector *c)
 {
 	if (steady_ns() - c->failing_ns < GIVE_UP_NS)
@@ -560,7 +563,7 @@ void collector_init(struct collector *c, struct mem *mem, struct recording *reco
 	c->last_flush_ns = c->last_look_ns = steady_ns();
 }
 
-/* Worth a segment? */
+/* Returns whether there is enough data for a segment. */
 static bool is_due(const struct collector *c)
 {
 	uint64_t waiting = 0;
@@ -648,7 +651,7 @@ int collector_next_look_ms(unsigned fill, int before_ms)
 	return MIN(before_ms * 2, LOOK_MS);
 }
 
-/* Until the next look, or the next beat. */
+/* Returns the time until the next look at the rings, or the next beat. */
 static struct timespec time_to_wait(const struct collector *c)
 {
 	int64_t ns = MAX(c->look_ms, LOOK_LEAST_MS) * 1000000LL;
@@ -782,7 +785,7 @@ void collector_introduce(struct collector *c, struct collected *p)
 	collector_add_text(c, p, LIVE_IDENTITY, 0, process->identity);
 }
 
-/* Whose the records of a ring are that do not begin with saying so. */
+/* Records the thread of a ring whose records do not begin with its description. */
 void collector_add_place(struct collector *c, struct collected *p, const struct ring_seen *ring)
 {
 	struct live_place place = { .process = p->number,
@@ -829,7 +832,7 @@ void collector_begin_file(struct collector *c)
 		}
 	}
 	c->files++;
-	c->last_look_ns = 0; /* look at hooks and names at once */
+	c->last_look_ns = 0; /* examine hooks and names at once */
 }
 
 static int32_t rank_of(const struct collected *p)
@@ -839,7 +842,7 @@ static int32_t rank_of(const struct collected *p)
 	return identity_rank(process_view_text(&p->view, p->view.process->identity, copy));
 }
 
-/* The function that --step-marker named, which the process has in its environment; empty when there is none. */
+/* Copies the function that --step-marker named, from the process's environment; empty if there is none. */
 static void copy_marker(const struct collected *p, char to[RING_MARKER_MAX])
 {
 	char copy[RING_TEXT_MAX];

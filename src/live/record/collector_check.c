@@ -9,8 +9,8 @@
 #include "live/proc/proc.h"
 
 #define SCHEDULE_NS (40 * 1000000LL)
-#define SCHEDULES 8		    /* threads of a process */
-#define NAMES_NS (1000 * 1000000LL) /* how often threads and counters are asked for */
+#define SCHEDULES 8		    /* number of threads of a process whose scheduling is read */
+#define NAMES_NS (1000 * 1000000LL) /* time between two readings of threads and counters */
 
 void collector_name_thread(struct collector *c, struct collected *p, struct ring_seen *ring)
 {
@@ -70,7 +70,7 @@ static void look_at_io(struct collector *c, struct collected *p, int64_t now)
 	struct proc_io io;
 
 	if (!proc_read_io((pid_t)p->pid, &io) || io.read_bytes < p->io_seen)
-		return; /* gone, or its pid belongs to another process by now */
+		return; /* the process is gone, or its pid belongs to another one by now */
 	p->io_seen = io.read_bytes;
 	row.counter = LIVE_IO_READ;
 	row.calls = io.read_calls;
@@ -115,7 +115,8 @@ static void look_at_schedule(struct collector *c, const struct collected *p, uin
 	recording_add_count(c->recording, &row);
 }
 
-/* The first thread of each process, and those that recorded something since. */
+/* Reads the scheduling of the first thread of each process, and of threads that recorded
+ * something since. */
 static void look_at_schedules(struct collector *c, int64_t now)
 {
 	if (now - c->last_schedule_ns < SCHEDULE_NS)
@@ -159,6 +160,6 @@ void collector_check_all(struct collector *c)
 		return;
 	c->last_look_ns = now;
 	for (size_t i = 0; i < c->count; i++)
-		if (c->processes[i]->view.process) /* it has said hello */
+		if (c->processes[i]->view.process) /* the process has sent its description */
 			collector_check_process(c, c->processes[i], now);
 }

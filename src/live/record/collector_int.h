@@ -11,11 +11,11 @@
 #define STEP_NAMES 8
 #define QUEUES 64
 
-/* What a thread had of the processors when it was looked at last. */
+/* Processor time of a thread at its last reading. */
 struct thread_schedule {
 	uint64_t running_ns, waiting_ns;
-	int64_t seen_ns; /* 0: never */
-	bool written;	 /* as of seen_ns */
+	int64_t seen_ns; /* time of the reading; 0: never */
+	bool written;	 /* the values of seen_ns are written */
 };
 
 struct ring_seen {
@@ -23,8 +23,8 @@ struct ring_seen {
 	uint32_t tid;
 	char name[16];
 	struct thread_schedule schedule;
-	uint64_t scheduled_at; /* the record that was next when the schedule was looked at */
-	uint32_t taken;	       /* in the segment that is being written */
+	uint64_t scheduled_at; /* number of the next record at the last reading */
+	uint32_t taken;	       /* number of records in the segment that is being written */
 };
 
 struct queue_seen {
@@ -33,20 +33,20 @@ struct queue_seen {
 
 struct collected {
 	uint32_t number;
-	int fd; /* the connection; -1 when it was closed */
+	int fd; /* connection; -1 after it was closed */
 	uint32_t pid;
-	size_t known; /* + 1, in the collector's list; 0: it is not there */
+	size_t known; /* index + 1 in the collector's list; 0: not in it */
 	struct process_view view;
-	uint64_t *texts; /* a bit per text that was written */
+	uint64_t *texts; /* one bit per text that was written */
 	struct ring_seen *rings;
 	size_t ring_count, ring_cap;
 	uint32_t hook_states[RING_HOOKS];
 	uint64_t counts[RING_COUNTERS];
-	uint64_t io_seen;		 /* bytes read, as the system counts */
-	struct thread_schedule schedule; /* of its first thread */
+	uint64_t io_seen;		 /* number of bytes read, as the kernel counts them */
+	struct thread_schedule schedule; /* scheduling of its first thread */
 	bool ended, over_quota;
 	uint64_t records;
-	/* Names that mark steps, and the steps that they marked. */
+	/* Names that mark steps, and their counts. */
 	uint32_t step_names[STEP_NAMES];
 	uint8_t step_marks[STEP_NAMES];
 	size_t step_count;
@@ -57,27 +57,27 @@ struct collected {
 
 void collector_report(struct collector *c, const char *format, ...) OW_PRINTF(2, 3);
 
-/* collector.c */
+/* Functions of collector.c: */
 /* Records that the ring dropped and that no sum includes yet. */
 uint64_t ring_seen_dropped(const struct ring_seen *ring);
 void collector_add_text(struct collector *c, struct collected *p, enum live_text_kind kind,
 			uint32_t number, uint32_t text);
-/* A name that a record uses: written once in a file. */
+/* Writes a name that a record uses, once per file. */
 void collector_need_name(struct collector *c, struct collected *p, uint64_t number);
 bool collector_flush(struct collector *c);
 
 void collector_introduce(struct collector *c, struct collected *p);
 void collector_add_place(struct collector *c, struct collected *p, const struct ring_seen *ring);
 
-/* collector_check.c */
+/* Functions of collector_check.c: */
 void collector_check_process(struct collector *c, struct collected *p, int64_t now);
 void collector_check_all(struct collector *c);
-/* Writes the thread's name as the system has it now, when that has changed. */
+/* Writes the thread's current name in the system if it has changed. */
 void collector_name_thread(struct collector *c, struct collected *p, struct ring_seen *ring);
 
-/* collector_socket.c */
+/* Functions of collector_socket.c: */
 void collector_receive_one(struct collector *c, struct collected *p);
-/* False when there is no memory; *more: whether there was one. */
+/* Accepts a connection. False without memory; *more: whether there was one. */
 bool collector_accept(struct collector *c, bool *more);
 void collector_remove_socket(struct collector *c);
 

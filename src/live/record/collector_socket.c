@@ -20,7 +20,7 @@
 
 #define PREFIX "opwatch-"
 #define RANDOM_CHARACTERS 6
-#define OLD_SECONDS 60 /* a collector that is starting makes its folder before it listens */
+#define OLD_SECONDS 60 /* a collector that is starting creates its folder before it listens */
 #define KNOWN_MOST 65536u
 
 /*
@@ -33,7 +33,7 @@ static bool is_old(const struct stat *st)
 	return time(NULL) - st->st_mtime >= OLD_SECONDS;
 }
 
-/* No process listens there any more. */
+/* Returns whether no process listens at the socket any more. */
 static bool is_abandoned(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -66,10 +66,10 @@ static void remove_if_abandoned(const char *base, const char *name)
 			return;
 		unlink(path);
 	}
-	rmdir(folder); /* only when nothing else is in it */
+	rmdir(folder); /* succeeds only if the folder is empty */
 }
 
-/* Below /tmp or what else the folders are made in. */
+/* Removes abandoned sockets below /tmp or another base folder. */
 static void stale_sockets_remove(const char *base)
 {
 	DIR *dir = opendir(base);
@@ -144,7 +144,7 @@ static bool number_process(struct collector *c, struct collected *p)
 	for (size_t i = c->known_count; i-- > 0;) {
 		if (c->known[i].pid != p->pid || c->known[i].monotonic_ns != clock)
 			continue;
-		(void)collector_flush(c); /* a failure is reported, and tried again */
+		(void)collector_flush(c); /* a failure is reported, and writing is tried again */
 		p->number = c->known[i].number;
 		p->known = i + 1;
 		return false;
@@ -184,7 +184,8 @@ static void take_hello(struct collector *c, struct collected *p, int fd)
 	collector_check_process(c, p, steady_ns());
 }
 
-/* A thread whose ring is refused counts as lost; the first one of a process is reported. */
+/* Returns whether a new ring is within the quota. A thread whose ring is refused counts as lost;
+ * the first one of a process is reported. */
 static bool is_within_quota(struct collector *c, struct collected *p, size_t bytes)
 {
 	const struct collector_quota *q = c->quota;
@@ -226,13 +227,13 @@ static void take_new_ring(struct collector *c, struct collected *p, int fd)
 		c->quota->rings++;
 		c->quota->bytes += view.bytes;
 	}
-	/* A ring that another collector read before does not name its thread again. */
+	/* a ring that another collector read before does not name its thread again */
 	p->rings[p->ring_count] =
 		(struct ring_seen){ .view = view, .tid = atomic_load(&view.ring->thread) };
 	collector_add_place(c, p, &p->rings[p->ring_count++]);
 }
 
-/* Receives one packet with its descriptor; false when there is none. */
+/* Receives one packet with its descriptor; false if there is none. */
 static bool receive_message(int socket, struct ring_message *message, int *fd, bool *closed)
 {
 	size_t len = packet_receive(socket, message, sizeof(*message), fd, closed);
@@ -242,7 +243,7 @@ static bool receive_message(int socket, struct ring_message *message, int *fd, b
 	if (len == sizeof(*message) &&
 	    memcmp(message->magic, RING_HELLO_MAGIC, sizeof(message->magic)) == 0)
 		return true;
-	*closed = true; /* no recorder talks like that */
+	*closed = true; /* no recorder sends this */
 	if (*fd >= 0)
 		close(*fd);
 	return false;
@@ -271,13 +272,13 @@ void collector_receive_one(struct collector *c, struct collected *p)
 	}
 }
 
-/* Whether the process belongs to our user; root accepts all users. */
+/* Returns whether the process belongs to our user; root accepts all users. */
 static bool is_welcome(const struct ucred *peer)
 {
 	return geteuid() == 0 || peer->uid == geteuid();
 }
 
-/* The connection is closed when there is no memory. */
+/* Adds a process; without memory the connection is closed. */
 static struct collected *add_process(struct collector *c, int fd, uint32_t pid, uint32_t number)
 {
 	struct collected *p = mem_zalloc(c->mem, sizeof(*p));
@@ -349,7 +350,7 @@ void collector_allow_user(struct collector *c, uid_t user)
 {
 	if (geteuid() != 0 || user == 0)
 		return;
-	/* Into the folder, which cannot be listed; the socket is that user's. */
+	/* the user may enter the folder, but not list it, and owns the socket */
 	if (chmod(c->folder, 0711) != 0 || chown(c->socket_path, user, (gid_t)-1) != 0)
 		collector_report(c, "%s: cannot give access to user %u", c->socket_path,
 				 (unsigned)user);

@@ -27,12 +27,12 @@
 #define VARIABLES 13
 #define NAMED 8u
 #define STOP_PATIENCE_NS (500 * 1000000LL)
-#define SETTLE_NS (200 * 1000000LL) /* for those that are just about to end */
+#define SETTLE_NS (200 * 1000000LL) /* time for processes that are just about to end */
 #define SEARCH_NS (500 * 1000000LL)
 
 /*
- * The library is looked for at OPWATCH_RECORDER, beside this program or library, and in the private directory of
- * an installation.
+ * Finds the library: at OPWATCH_RECORDER, beside this program or library, or in the private directory of an
+ * installation.
  */
 
 static bool is_beside(const char *file, const char *where, char *path, size_t size)
@@ -86,9 +86,7 @@ struct variable {
 	const char *name, *value;
 };
 
-/*
- * The recorder is appended to lists such as LD_PRELOAD, so what the user put there still comes first.
- */
+/* The recorder is appended to lists such as LD_PRELOAD, so the user's entries come first. */
 
 /* Appends our value to the variable's present value. */
 static const char *append_to_list(struct arena *arena, const char *name, const char *value)
@@ -97,7 +95,7 @@ static const char *append_to_list(struct arena *arena, const char *name, const c
 
 	if (!there || !*there)
 		return value;
-	if (strstr(there, value)) /* a job that records itself once more */
+	if (strstr(there, value)) /* the job records itself already */
 		return there;
 	return arena_printf(arena, "%s:%s", there, value);
 }
@@ -136,7 +134,8 @@ static char **merge_environment(struct arena *arena, const struct variable *vari
 	return env;
 }
 
-/* Only one such plugin is possible, and the user's own takes precedence. A recorder that was built without it has none. */
+/* Sets the NCCL plugin. Only one is possible, so the user's own takes precedence. A recorder built without
+ * it has none. */
 static void add_plugin(struct mem *mem, struct variable *list, size_t *count, const char *name,
 		       const char *recorder, const char *symbol)
 {
@@ -212,11 +211,11 @@ static bool is_running(pid_t pid)
 
 	if (!proc_stat_read(pid, 0, &stat))
 		return false;
-	/* The first thread may have ended while others go on. */
+	/* the first thread may have ended while others continue */
 	return stat.threads > 1 || (stat.state != 'Z' && stat.state != 'X' && !stat.exits);
 }
 
-/* Whether the process was started with that entry, which ends with NUL. */
+/* Returns whether the process was started with that environment entry, which ends with NUL. */
 static bool was_given(struct buf *room, pid_t pid, struct str entry)
 {
 	char path[64];
@@ -287,12 +286,13 @@ bool surviving_children_find(const struct collector *c, struct pid_list *list)
 	return good;
 }
 
-/* Processes choose their names, and this goes to a terminal. */
+/* Copies the name of a process in printable form, because processes choose their names and it is
+ * shown on a terminal. */
 static void name_of(pid_t pid, char name[PROC_NAME])
 {
 	struct proc_stat stat = { .name = "" };
 
-	(void)proc_stat_read(pid, 0, &stat); /* it may have ended by now */
+	(void)proc_stat_read(pid, 0, &stat); /* the process may have ended by now */
 	memcpy(name, stat.name, PROC_NAME);
 	for (char *at = name; *at; at++)
 		if (*at < ' ' || *at > '~')
@@ -323,18 +323,18 @@ struct running {
 	struct launch *launch;
 	struct collector *c;
 	pid_t pid;
-	int signals; /* a descriptor */
+	int signals; /* descriptor of the signals */
 	sigset_t old_mask;
 	bool ended;
 	bool cancelled; /* a signal came after the job's first process had ended */
 };
 
-/* In the child; only what may be called there. */
+/* Runs in the child; calls only functions that are allowed there. */
 static void become_job(const struct running *r, char *const *env, int report)
 {
 	int failure;
 
-	signal(SIGPIPE, SIG_DFL); /* which the program ignores for itself */
+	signal(SIGPIPE, SIG_DFL); /* opwatch ignores this signal, but the program must not */
 	signal(SIGXFSZ, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
 	execvpe(r->launch->argv[0], (char *const *)r->launch->argv, env);
@@ -359,7 +359,7 @@ static ow_status start_job(struct running *r, char *const *env, struct ow_error 
 		close(report[0]);
 		return error_errno(err, errno, "fork");
 	}
-	/* Ends without a word when the job's program has taken over. */
+	/* the pipe closes without data when the program has taken over */
 	do
 		n = read(report[0], &failure, sizeof(failure));
 	while (n < 0 && errno == EINTR);
@@ -368,7 +368,7 @@ static ow_status start_job(struct running *r, char *const *env, struct ow_error 
 	if (r->launch->started)
 		return OW_OK;
 	waitpid(r->pid, NULL, 0);
-	r->launch->exit_code = failure == ENOENT ? 127 : 126; /* as shells do */
+	r->launch->exit_code = failure == ENOENT ? 127 : 126; /* exit codes as in shells */
 	return error_errno(err, failure, "%s", r->launch->argv[0]);
 }
 
@@ -390,7 +390,7 @@ bool launch_is_there(const char *program)
 	return false;
 }
 
-/* What a terminal sends goes to the job by itself, since it is in the same group. */
+/* Passes a signal on to the job, except those of the terminal, which reach the job directly. */
 static void pass_on(struct running *r, const struct signalfd_siginfo *info)
 {
 	if (r->ended)
@@ -441,11 +441,11 @@ static ow_status block_signals(struct running *r, struct ow_error *err)
 static void run_turn(struct running *r)
 {
 	if (!collector_turn(r->c, r->signals))
-		usleep(10000); /* without memory nothing is read; the job goes on */
+		usleep(10000); /* without memory nothing is read; the job continues */
 	take_signals(r);
 }
 
-/* Without memory: none, as far as is known. */
+/* Finds the remaining processes; none without memory. */
 static size_t find_left(const struct running *r, struct pid_list *list)
 {
 	pid_list_release(list);
@@ -471,7 +471,7 @@ static size_t wait_for_left(struct running *r, int64_t patience_ns, int64_t sear
 	return left ? find_left(r, list) : 0;
 }
 
-/* Neither is lost without a word: who goes on, and that no more of it is recorded. */
+/* Reports processes that continue, and that they are no longer recorded. */
 static void note_left(const struct running *r, const struct pid_list *list)
 {
 	char who[512], text[640];

@@ -17,9 +17,10 @@
 #include <pthread.h>
 
 #define HZ 50u
-#define NATIVE_HZ 97u	   /* does not fall into step with clocks of round numbers */
-#define PERIOD_NS 20000000 /* of HZ */
-#define FADE_NS 1000000000 /* how often sums fade */
+/* not a round number, so that samples do not coincide with periodic work */
+#define NATIVE_HZ 97u
+#define PERIOD_NS 20000000 /* period of HZ */
+#define FADE_NS 1000000000 /* time after which sums are halved */
 #define HALF_LIFE_NS 4e9
 #define ENTRIES_MAX 8192u
 #define PC_SLOTS 4096u
@@ -29,12 +30,13 @@
 struct entry {
 	char name[LIVE_FUNCTION_NAME], place[LIVE_FUNCTION_NAME];
 	double own_ns, total_ns, cpu_ns;
-	uint64_t stack; /* the last stack that it was seen in: once in each */
+	/* last stack that contained the function, so that it counts once per stack */
+	uint64_t stack;
 };
 
 struct pc_slot {
 	uint64_t pc;
-	uint32_t entry, version; /* of the table of entries */
+	uint32_t entry, version; /* index in the table of entries, and its version */
 };
 
 struct native_target {
@@ -49,15 +51,15 @@ struct native_target {
 struct live_functions {
 	struct mem *mem;
 	pthread_t thread;
-	pthread_mutex_t lock; /* of what follows, up to the thread's own */
+	pthread_mutex_t lock; /* guards the members below, up to those of the thread */
 	bool stop, changed;
 	pid_t wanted[LIVE_FUNCTIONS_PROCESSES];
 	size_t wanted_count, wanted_all;
-	struct entry *entries; /* 0 is not used */
+	struct entry *entries; /* entries; item 0 is not used */
 	size_t count, cap;
-	double elapsed_ns; /* fades as the sums do */
+	double elapsed_ns; /* sampled time, faded as the sums */
 	char why[256];
-	/* the thread's own */
+	/* Members that only the thread uses: */
 	struct map map;
 	uint32_t version;
 	uint64_t stacks;
@@ -79,7 +81,7 @@ static uint64_t hash_text(const char *a, const char *b)
 	return hash;
 }
 
-/* What has almost faded makes room. False without memory. */
+/* Removes entries that have almost faded. False without memory. */
 static bool drop_faded(struct live_functions *f)
 {
 	size_t kept = 1;
@@ -98,7 +100,7 @@ static bool drop_faded(struct live_functions *f)
 	return true;
 }
 
-/* 0 without memory. */
+/* Returns the entry of a function; 0 without memory. */
 static uint32_t entry_of(struct live_functions *f, const char *name, const char *place)
 {
 	uint64_t hash = hash_text(name, place);
@@ -144,7 +146,7 @@ static void add_time(struct live_functions *f, uint32_t entry, bool innermost, d
 	e->stack = f->stacks;
 }
 
-/* The last two parts of a path say which file it is. */
+/* Returns the last two parts of a path, which identify the file. */
 static struct str end_of_path(struct str path)
 {
 	size_t at = path.len, slashes = 0;
@@ -168,7 +170,8 @@ static uint32_t python_entry(struct live_functions *f, const struct py_frame *fr
 	return entry_of(f, name, place);
 }
 
-/* Threads that wait are left out, except the first one: what that waits for is what the program waits for. */
+/* Takes a Python stack. Waiting threads are left out, except the first one, because the program waits for
+ * what it waits for. */
 static void take_python(void *arg, struct py_process *p, struct py_thread *thread)
 {
 	struct live_functions *f = arg;
@@ -292,7 +295,7 @@ static void begin_targets(struct live_functions *f)
 	f->tick_ns = f->faded_ns = steady_ns();
 }
 
-/* The kernel samples processes that are not Python. */
+/* Samples processes that are not Python through the kernel. */
 static void sample_natives(struct live_functions *f)
 {
 	for (size_t i = 0; i < f->wanted_count; i++)
@@ -387,7 +390,7 @@ ow_status live_functions_start(struct live_functions **out, struct mem *mem, str
 	return OW_OK;
 }
 
-/* The one who draws never waits long for the one who samples. */
+/* Takes the lock, but does not wait long, so that drawing is never delayed by sampling. */
 static bool lock_soon(struct live_functions *f, int64_t ns)
 {
 	int64_t until = clock_ns(CLOCK_REALTIME) + ns;
@@ -404,7 +407,7 @@ void live_functions_stop(struct live_functions *f)
 		return;
 	mem = f->mem;
 	if (!lock_soon(f, STOP_NS))
-		return; /* the kernel keeps it, for instance in a file that does not answer: it is left alone */
+		return; /* the kernel blocks the thread, for instance in a file that does not respond: it is left alone */
 	f->stop = true;
 	pthread_mutex_unlock(&f->lock);
 	pthread_join(f->thread, NULL);
@@ -420,7 +423,7 @@ void live_functions_choose(struct live_functions *f, const pid_t *pids, size_t c
 	size_t taken = MIN(count, (size_t)LIVE_FUNCTIONS_PROCESSES);
 
 	if (!lock_soon(f, READ_NS))
-		return; /* chosen again with the next picture */
+		return; /* the processes are chosen again with the next picture */
 	if (taken != f->wanted_count || count != f->wanted_all ||
 	    (taken && memcmp(f->wanted, pids, taken * sizeof(*pids)) != 0)) {
 		if (taken)
@@ -432,7 +435,7 @@ void live_functions_choose(struct live_functions *f, const pid_t *pids, size_t c
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Functions that compute come before functions that wait. */
+/* Orders functions that compute before functions that wait. */
 static int by_cpu(const void *a, const void *b)
 {
 	const struct live_function *x = a, *y = b;
@@ -446,7 +449,7 @@ static int by_cpu(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Takes the place of the least when there is no room. */
+/* Keeps the largest functions; replaces the smallest one if there is no room. */
 static void keep_most(struct live_function *to, size_t cap, size_t *count,
 		      const struct live_function *new)
 {

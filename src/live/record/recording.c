@@ -37,7 +37,8 @@ static ow_status write_at(void *arg, uint64_t offset, const void *bytes, size_t 
 	return OW_OK;
 }
 
-/* A regular file of that name is replaced, not written into: a reader may have it open. */
+/* Creates the file. A regular file of that name is replaced, not overwritten, because a reader
+ * may have it open. */
 static int create_file(const char *path)
 {
 	struct stat st;
@@ -86,7 +87,8 @@ static struct live_session session_now(void)
 	return session;
 }
 
-/* What a failed write left is written over, so there must be a way back. */
+/* Checks that the output is a regular file, because the remains of a failed write must be
+ * overwritten. */
 static ow_status check_kind(const struct recording *r, struct ow_error *err)
 {
 	struct stat st;
@@ -295,7 +297,7 @@ static bool has_failed(const struct recording *r)
 	       r->stack.failed || r->sample.failed;
 }
 
-/* The disk is never filled to its brim: others live on it, too. */
+/* Returns whether the disk has room; it is never filled completely, because others use it, too. */
 static bool disk_has_room(const struct recording *r, uint64_t bytes)
 {
 	struct statvfs disk;
@@ -344,7 +346,8 @@ ow_status recording_close(struct recording *r, struct ow_error *err)
 	ow_status status = recording_flush(r, err);
 	uint64_t size;
 
-	/* What a failed write left behind the last whole segment goes; a device (EINVAL) keeps nothing. */
+	/* removes the remains of a failed write behind the last complete segment; a device
+	 * (EINVAL) keeps nothing */
 	if (r->fd >= 0 && ftruncate(r->fd, (off_t)r->writer.at) != 0 && errno != EINVAL &&
 	    status == OW_OK)
 		status = error_errno(err, errno, "%s", r->path);
@@ -410,7 +413,7 @@ uint32_t stack_names_text(struct stack_names *t, struct str text)
 	return (uint32_t)t->text_count;
 }
 
-/* *is_new: the caller writes it. 0 without memory. */
+/* Returns the number of a row; *is_new: the caller writes it. 0 without memory. */
 static uint32_t row_number(struct stack_names *t, struct stack_names_rows *rows,
 			   const uint32_t key[4], bool *is_new)
 {

@@ -19,30 +19,33 @@ struct recording {
 	int fd;
 	char *path;
 	size_t path_size;
-	struct atomic_path *file; /* until it has appeared; NULL: it is where it belongs */
+	/* temporary path until the file appears; NULL: it has its final name */
+	struct atomic_path *file;
 	struct opw_writer writer;
 	struct opw_out out;
 	struct live_session session;
 	bool session_written;
 	/* Blocks of the next segment. */
 	struct buf process, place, run, record, text, count, end, frame, stack, sample;
-	uint64_t records;     /* written so far */
-	uint64_t bytes_limit; /* of the file; 0 = none */
+	uint64_t records;     /* number of records written so far */
+	uint64_t bytes_limit; /* largest size of the file; 0 = no limit */
 };
 
-/* Creates the file again, for its owner only. */
+/* Creates the file, readable only by its owner. */
 ow_status recording_open(struct recording *r, struct mem *mem, const char *path,
 			 const char *writer_name, struct ow_error *err);
-/* The same, but beside what is there, which stays until recording_appear; without that nothing is left by recording_close. */
+/* Creates a file next to an existing one, which stays until recording_appear; without that,
+ * recording_close leaves nothing. */
 ow_status recording_open_beside(struct recording *r, struct mem *mem, const char *path,
 				const char *writer_name, struct ow_error *err);
-/* It takes its place. When that fails, it stays where the message says, and can be written to. */
+/* Gives the file its final name. If that fails, it stays where the message says and can be
+ * written to. */
 ow_status recording_appear(struct recording *r, struct ow_error *err);
-/* Into whatever takes bytes, with the host and clocks of another recording, whose content it gets; NULL: not known. */
+/* Writes a recording to any output, with the host and clocks of another recording; NULL: unknown. */
 ow_status recording_open_out(struct recording *r, struct mem *mem, const struct opw_out *out,
 			     const char *writer_name, const struct live_session *session,
 			     struct ow_error *err);
-/* Writes what was gathered, and the footer; gives the first failure. Releases in any case. */
+/* Writes gathered data and the footer; returns the first failure. Releases in any case. */
 ow_status recording_close(struct recording *r, struct ow_error *err);
 
 void recording_add_process(struct recording *r, const struct live_process *process);
@@ -54,18 +57,18 @@ void recording_add_end(struct recording *r, const struct live_end *end);
 void recording_add_frame(struct recording *r, const struct live_frame *frame);
 void recording_add_stack(struct recording *r, const struct live_stack *stack);
 void recording_add_sample(struct recording *r, const struct live_sample *sample);
-/* Room for the records of a run; NULL without memory. */
+/* Returns room for the records of a run; NULL without memory. */
 struct ring_record *recording_add_run(struct recording *r, const struct live_run *run);
-/* The runs and samples that were added since the last flush are not written after all. */
+/* Drops the runs and samples that were added since the last flush. */
 void recording_drop_runs(struct recording *r);
-/* Whether something waits to be written. */
+/* Returns whether data waits to be written. */
 bool recording_is_pending(const struct recording *r);
 ow_status recording_flush(struct recording *r, struct ow_error *err);
 
-/* Equal rows have one number. */
+/* Rows with numbers; equal rows have one number. */
 struct stack_names_rows {
 	struct map map;
-	uint32_t (*keys)[4]; /* 0 is not used */
+	uint32_t (*keys)[4]; /* rows; item 0 is not used */
 	size_t count, cap;
 };
 
@@ -74,22 +77,22 @@ struct stack_names {
 	struct recording *to;
 	struct arena arena;
 	struct map text_map;
-	struct str *texts; /* 0 is not used */
+	struct str *texts; /* texts; item 0 is not used */
 	size_t text_count, text_cap;
 	struct stack_names_rows frames, stacks;
-	bool no_memory; /* sticks, until the next file */
+	bool no_memory; /* stays true until the next file */
 };
 
 void stack_names_init(struct stack_names *t, struct mem *mem, struct recording *to);
 void stack_names_release(struct stack_names *t);
-/* Another file: what was written is forgotten, and numbers start over. */
+/* Starts another file: written rows are forgotten, and numbers start over. */
 void stack_names_begin(struct stack_names *t, struct recording *to);
 
-/* Numbers; 0 without memory. */
+/* Return numbers; 0 without memory. */
 uint32_t stack_names_text(struct stack_names *t, struct str text);
-/* Its number is not looked at. */
+/* Returns the number of a frame; its member `number` is ignored. */
 uint32_t stack_names_frame(struct stack_names *t, const struct live_frame *frame);
-/* Parent 0: the outermost. */
+/* Returns the number of a stack; parent 0: the outermost. */
 uint32_t stack_names_stack(struct stack_names *t, uint32_t parent, uint32_t frame);
 
 #endif

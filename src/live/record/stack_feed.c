@@ -12,11 +12,13 @@
 
 #define SECOND_NS 1000000000
 #define WATCH_NS (SECOND_NS / 10)
-#define MAX_PERIODS 5 /* a machine that stood still says nothing about where the job was */
+/* after a longer pause of the machine, the time is not attributed to a stack */
+#define MAX_PERIODS 5
 
 #define PATIENCE_NS (SECOND_NS / 10)
 #define SLOW_NS (SECOND_NS / 20)
-/* times what a slow round took: the job gets a twentieth of the collector's time */
+/* pause after a slow round, as a multiple of it: sampling takes at most a twentieth of the
+ * collector's time */
 #define SLOW_PAUSE 20
 
 struct feed_side {
@@ -31,7 +33,7 @@ struct feed_side {
 struct feed_thread {
 	uint32_t process, stack;
 	int64_t last_ns;
-	bool named; /* in this file */
+	bool named; /* the thread is named in this file */
 };
 
 static uint32_t frame_number(struct stack_feed *f, const struct py_frame *frame)
@@ -87,7 +89,7 @@ static void name_thread(struct stack_feed *f, struct feed_thread *own, const str
 	own->named = true;
 }
 
-/* The recording is another file now. */
+/* Starts over when the recording continues in another file. */
 static void begin_file(struct stack_feed *f)
 {
 	f->file = f->c->files;
@@ -122,18 +124,18 @@ static void write_sample(struct stack_feed *f, struct py_process *p, struct py_t
 								     .cpu_ns = thread->cpu_ns });
 }
 
-/* On the side thread. */
+/* Adds a sample; runs on the side thread. */
 static void add_sample(void *arg, struct py_process *p, struct py_thread *thread)
 {
 	struct feed_side *side = arg;
 
 	if (!side_thread_begin_use(side->thread))
-		return; /* too late: the collector has gone on */
+		return; /* too late: the collector has continued */
 	write_sample(side->f, p, thread);
 	side_thread_end_use(side->thread);
 }
 
-/* On the side thread. */
+/* Samples all processes; runs on the side thread. */
 static void run_tick(void *arg)
 {
 	struct feed_side *side = arg;
@@ -190,7 +192,7 @@ static int64_t sample_all(void *arg, int64_t now_ns)
 		f->late += (uint64_t)((now_ns - next) / f->period_ns) + 1;
 		next = now_ns + f->period_ns;
 	}
-	/* Spread, so that samples do not fall into step with the job. */
+	/* random delays keep samples from coinciding with the job's period */
 	f->dice = map_hash_u64(f->dice, (uint64_t)now_ns);
 	return next - f->period_ns / 8 + (int64_t)(f->dice % (uint64_t)(f->period_ns / 4 + 1));
 }

@@ -19,20 +19,20 @@ struct feed_side;
 struct stack_feed {
 	struct mem *mem;
 	struct collector *c;
-	struct feed_side *side; /* the sampler and its thread; NULL: there is none */
+	struct feed_side *side; /* sampler and its thread; NULL: none */
 	int64_t period_ns, now_ns, watched_ns;
 	uint64_t dice;
 	struct stack_names table;
-	uint32_t file;		     /* of the collector, that the table is of */
-	struct feed_thread *threads; /* 0 is not used */
+	uint32_t file;		     /* file number of the collector that the table belongs to */
+	struct feed_thread *threads; /* threads; item 0 is not used */
 	size_t thread_count, thread_cap;
 	uint64_t late, unknown, unanswered;
 	bool no_memory; /* no more samples are taken */
 };
 
-/* Sets the collector's beat. */
+/* Opens a feed and sets the collector's beat. */
 void stack_feed_open(struct stack_feed *f, struct mem *mem, struct collector *c, uint32_t hz);
-/* Before the collector is closed: notes in the recording what was dropped. */
+/* Closes the feed before the collector: writes notes about dropped samples. */
 void stack_feed_close(struct stack_feed *f);
 
 #endif

@@ -61,7 +61,7 @@ struct stack_recording {
 	struct native_rows native;
 	const struct ow_stacks_options *options;
 	struct builder *b;
-	int64_t to_wall_ns; /* from the steady clock to time of day */
+	int64_t to_wall_ns; /* nanoseconds to add to the steady clock to get the time of day */
 	int64_t begin_ns, begin_cpu_ns;
 };
 
@@ -83,7 +83,7 @@ static void sum_up(const struct stack_recording *r, struct ow_stacks_summary *su
 	};
 }
 
-/* What the machine and the processes do, a few times a second. */
+/* Reads metrics of the host and the processes, a few times a second. */
 static bool read_metrics(struct stack_recording *r)
 {
 	int64_t now_ns = clock_ns(CLOCK_MONOTONIC) + r->to_wall_ns;
@@ -115,14 +115,14 @@ static bool go_on(void *arg)
 	return r->options->progress(r->options->progress_arg, &so_far);
 }
 
-/* Python stacks are read as soon as there is a native one. */
+/* Waits for a native sample, after which Python stacks are read at once. */
 static void wait_for_native(void *arg, int64_t until_ns)
 {
 	struct stack_recording *r = arg;
 
 	while (native_rows_wait(&r->native, until_ns))
 		if (!native_rows_read(&r->native))
-			return; /* go_on finds out */
+			return; /* go_on detects the signal */
 }
 
 static int64_t time_of_day(void *arg)
@@ -175,7 +175,7 @@ static void note_losses(struct stack_recording *r, const struct ow_stacks_summar
 				  "samples missed: the machine was busy");
 }
 
-/* Processes of any kind: those that run Python are sampled both ways. */
+/* Adds processes of any kind: those that run Python are sampled in both ways. */
 static ow_status add_native(struct stack_recording *r, const int64_t *pids, size_t count,
 			    struct ow_error *err)
 {
@@ -312,7 +312,7 @@ static void add_rows(void *arg, struct py_process *p, struct py_thread *thread)
 	}
 }
 
-/* Until all threads could be read at the same time, or this often. */
+/* Reads until all threads could be read at the same time, or up to the given number of times. */
 static ow_status read_until_whole(struct sampler *sampler, struct table *r, struct ow_error *err)
 {
 	struct sampler_sums before, after;
@@ -326,7 +326,7 @@ static ow_status read_until_whole(struct sampler *sampler, struct table *r, stru
 		OW_TRY(sampler_tick(sampler, clock_ns(CLOCK_MONOTONIC), add_rows, r, err));
 		sampler_sums(sampler, &after);
 		if (after.torn == before.torn && after.alive >= alive)
-			return OW_OK; /* none had to be searched for again, either */
+			return OW_OK; /* no interpreter had to be searched again, either */
 		nanosleep(&(struct timespec){ .tv_nsec = READ_AGAIN_NS }, NULL);
 	}
 	if (r->row_count)

@@ -14,7 +14,7 @@
 ow_status stacks_record(struct builder *b, struct mem *mem, const struct ow_stacks_options *options,
 			const int64_t *pids, size_t count, struct ow_stacks_summary *summary,
 			struct ow_error *err);
-/* Adds columns and one row per frame, the innermost first. */
+/* Adds columns and one row per frame, innermost first. */
 ow_status stacks_now(struct table *r, struct mem *mem, const int64_t *pids, size_t count,
 		     bool children, struct ow_error *err);
 

@@ -15,14 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RING_PAGES 8	       /* a power of two */
-#define RING_FIRST 0x40000000u /* numbers of rings that are not of the recorder */
+#define RING_PAGES 8	       /* number of ring pages, a power of two */
+#define RING_FIRST 0x40000000u /* first number of rings that do not belong to the recorder */
 #define SECOND_NS 1000000000LL
-/* CPython 3.11 reads a function's first instruction again when it replaces its instructions by faster ones, once, at its begin. */
+/* CPython 3.11 reads a function's first instruction again when it optimises the function, once: calls
+ * closer than this are one call. */
 #define APART_NS 500000
 /* CPython 3.8 to 3.10 keep the instructions in a bytes object that the code object points to. */
 #define OLD_CODE 48
-#define OLD_JUMPS 3 /* from JUMP_ABSOLUTE on: jumps to a place, not by a distance */
+#define OLD_JUMPS 3 /* opcodes from JUMP_ABSOLUTE on have absolute targets */
 #define OLD_JUMP 113
 #define OLD_CODE_MAX 65536
 
@@ -76,7 +77,8 @@ bool step_watch_mark(struct step_watches *w, pid_t pid, const char *name)
 	return true;
 }
 
-/* "Net.train_step" or its last part, and where the interpreter keeps the last part only, that. */
+/* Returns whether code has the name "Net.train_step", or its last part if the interpreter keeps
+ * only that. */
 static bool is_named(const struct py_code *code, struct str marker, uint32_t minor)
 {
 	size_t dot = str_rfind_char(code->name, '.'), mark = str_rfind_char(marker, '.');
@@ -87,7 +89,7 @@ static bool is_named(const struct py_code *code, struct str marker, uint32_t min
 	return minor < 11 && mark != STR_NONE && str_eq(code->name, str_skip(marker, mark + 1));
 }
 
-/* A loop that begins with the function goes back to its first instruction: that would count each round. */
+/* Returns whether a loop jumps to the function's first instruction, so that each iteration would count. */
 static bool jumps_to_begin(struct py_process *p, uint64_t data, uint64_t size)
 {
 	unsigned char part[256];
@@ -105,7 +107,7 @@ static bool jumps_to_begin(struct py_process *p, uint64_t data, uint64_t size)
 	return false;
 }
 
-/* The address of the first instruction; 0 when it cannot be watched. */
+/* Returns the address of the first instruction; 0 if it cannot be watched. */
 static uint64_t first_instruction(struct py_process *p, const struct py_code *code)
 {
 	const struct py_offsets *o = &p->place.offsets;
@@ -120,7 +122,7 @@ static uint64_t first_instruction(struct py_process *p, const struct py_code *co
 	return bytes + o->by_data;
 }
 
-/* 0, or the errno. */
+/* Opens a watchpoint; returns 0, or the errno. */
 static int open_watch(struct step_watch *s, uint64_t address)
 {
 	struct perf_event_attr attr = {
@@ -161,7 +163,7 @@ static void explain(struct step_marked *m, uint32_t process, struct recording *t
 	m->explained = true;
 }
 
-/* Threads that are gone make room. */
+/* Removes ended threads. */
 static void forget_ended(struct step_watches *w)
 {
 	size_t kept = 0;
@@ -209,7 +211,7 @@ static void watch_code(struct step_watches *w, struct py_process *p, const struc
 				  "kernel or the container forbids"
 				: "before Python 3.12 that needs a watchpoint of the processor, "
 				  "and none is free");
-	w->count++; /* refused ones are kept, too, so that they are not tried again */
+	w->count++; /* refused threads are kept, too, so that they are not tried again */
 }
 
 static struct step_watch *watch_of(struct step_watches *w, pid_t tid, uint64_t code)
@@ -297,7 +299,8 @@ static void read_calls(struct step_watch *s, struct recording *to)
 	__atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
 }
 
-/* Each call costs the program some microseconds. */
+/* Returns whether the function is called too often, because each call costs the program some
+ * microseconds. */
 static bool is_too_often(struct step_watch *s, int64_t now_ns)
 {
 	bool much;

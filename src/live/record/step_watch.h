@@ -14,45 +14,45 @@
 #include "live/record/recording.h"
 #include "wire/own/ring.h"
 
-#define STEP_WATCHES 32u     /* threads, of all processes */
-#define STEP_WATCH_RATE 400u /* calls a second */
+#define STEP_WATCHES 32u     /* largest number of threads of all processes */
+#define STEP_WATCH_RATE 400u /* largest number of calls per second */
 
 struct step_watch {
 	pid_t pid, tid;
-	uint32_t process; /* its number in the recording */
-	uint64_t code;	  /* the code object */
-	uint32_t number;  /* of its ring in the recording */
-	int fd;		  /* -1: it is not watched any more */
+	uint32_t process; /* number of the process in the recording */
+	uint64_t code;	  /* address of the code object */
+	uint32_t number;  /* number of its ring in the recording */
+	int fd;		  /* descriptor; -1: no longer watched */
 	void *ring;
-	uint32_t file;	/* of the recording, that knows the thread */
-	uint64_t calls; /* seen, and written */
+	uint32_t file;	/* file of the recording in which the thread is described */
+	uint64_t calls; /* numbers of calls seen and written */
 	uint64_t written;
 	int64_t last_ns, since_ns;
 	uint64_t since_calls;
-	uint64_t lost; /* there was no room for them */
+	uint64_t lost; /* number of calls that had no room */
 };
 
 /* A process whose steps begin with calls of a function. */
 struct step_marked {
 	pid_t pid;
 	char name[RING_MARKER_MAX];
-	bool explained; /* why its calls are not seen */
+	bool explained; /* the reason why its calls are not seen was reported */
 };
 
 struct step_watches {
 	struct mem *mem;
 	struct step_watch items[STEP_WATCHES];
 	size_t count;
-	uint32_t opened; /* ever */
+	uint32_t opened; /* number of watchpoints that were ever opened */
 	struct step_marked *marked;
 	size_t marked_count, marked_cap;
 };
 
 void step_watches_init(struct step_watches *w, struct mem *mem);
 void step_watches_release(struct step_watches *w);
-/* The function that begins the steps of a process; said again for each. False without memory. */
+/* Sets the function that begins the steps of a process; may be repeated. False without memory. */
 bool step_watch_mark(struct step_watches *w, pid_t pid, const char *name) OW_MUST_CHECK;
-/* Watches the function when a stack has it. */
+/* Watches the function when a stack contains it. */
 void step_watch_see(struct step_watches *w, struct py_process *p, const struct py_thread *thread,
 		    uint32_t process, struct recording *to);
 /* Writes the calls since the last time. `file` is the number of the recording's file. */

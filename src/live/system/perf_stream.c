@@ -34,7 +34,7 @@ static void put_u64(struct perf_stream *s, uint64_t value)
 	put(s, &value, sizeof(value));
 }
 
-/* With its NUL, filled up to eight bytes. */
+/* Writes a text with its NUL, padded to eight bytes. */
 static void put_text(struct perf_stream *s, const char *text)
 {
 	size_t len = strlen(text);

@@ -11,21 +11,21 @@
 #include <sys/types.h>
 
 enum perf_stream_event {
-	STREAM_CPU = 1,	 /* cpu-clock: on a processor */
-	STREAM_WAIT = 2, /* offcpu-time: away from it, waiting for something */
-	STREAM_READY = 3 /* run-queue: away from it, but ready to run */
+	STREAM_CPU = 1,	 /* cpu-clock: the thread was on a processor */
+	STREAM_WAIT = 2, /* offcpu-time: the thread was waiting */
+	STREAM_READY = 3 /* run-queue: the thread was ready to run, without a processor */
 };
 
 struct perf_stream {
-	struct buf bytes; /* written to fd when there are enough of them */
+	struct buf bytes; /* buffer that is written to fd when it is large enough */
 	int fd;
-	uint64_t written, limit; /* bytes; 0: no limit */
-	int failure;		 /* errno of a write that failed; EFBIG at the limit */
+	uint64_t written, limit; /* number of bytes written, and their limit; 0: no limit */
+	int failure;		 /* errno of a failed write; EFBIG at the limit */
 };
 
 void perf_stream_begin(struct perf_stream *s, struct mem *mem, int fd, uint64_t limit,
 		       uint64_t period_ns, int64_t wall_ns, int64_t clock_ns);
-/* Writes what is left. False when something could not be written. */
+/* Writes the rest of the buffer. False if a write failed. */
 bool perf_stream_end(struct perf_stream *s);
 
 struct stream_sample {
@@ -34,16 +34,16 @@ struct stream_sample {
 	int64_t ts_ns;
 	uint64_t period_ns;
 	bool in_kernel;
-	const uint64_t *kernel, *user; /* innermost first */
+	const uint64_t *kernel, *user; /* addresses, innermost first */
 	size_t kernel_count, user_count;
 };
 void perf_stream_sample(struct perf_stream *s, const struct stream_sample *sample);
-/* A record of the kernel that is not a sample, whose end has thread and time. */
+/* Writes a record of the kernel that is not a sample; its end has thread and time. */
 void perf_stream_record(struct perf_stream *s, const void *record, size_t size);
 /* Writes the name of a process that ran before the recording; stream_map is one of its mappings. */
 void perf_stream_name(struct perf_stream *s, pid_t pid, pid_t tid, const char *name);
 struct stream_map {
-	pid_t pid; /* -1: the kernel */
+	pid_t pid; /* process; -1: the kernel */
 	uint64_t start, len, offset, inode;
 	uint32_t major, minor;
 	const char *name;

@@ -19,7 +19,7 @@
 #define CLOCK_PAGES 512u
 #define SWITCH_PAGES 2048u
 #define PAGES_LEAST 16u
-#define MANY_CPUS 32 /* have smaller rings */
+#define MANY_CPUS 32 /* with more processors the rings are smaller */
 
 static size_t page_size(void)
 {
@@ -111,7 +111,7 @@ static void close_ring(struct system_events *e, struct system_ring *r)
 	*r = (struct system_ring){ .fd = -1 };
 }
 
-/* Without them the rest is still worth something. */
+/* Continues without samples of waits, because the rest is still useful. */
 static void give_up_waits(struct system_events *e, int code)
 {
 	for (size_t i = SYSTEM_SWITCHES; i < e->ring_count; i += SYSTEM_KINDS)
@@ -135,7 +135,7 @@ ow_status system_events_open(struct system_events *e, struct mem *mem, uint32_t 
 		e->rings[i].fd = -1;
 	for (int cpu = 0; cpu < (int)cpus; cpu++) {
 		code = open_ring(e, cpu, SYSTEM_CLOCK, hz);
-		if (code == ENODEV) { /* it is off */
+		if (code == ENODEV) { /* the processor is off */
 			close_ring(e, &e->rings[(size_t)cpu * SYSTEM_KINDS]);
 			continue;
 		}
@@ -196,7 +196,8 @@ static void copy_out(const struct system_ring *r, uint64_t at, void *to, size_t 
 		memcpy((unsigned char *)to + first, data, len - first);
 }
 
-/* A sample has its time behind address and thread; other records at their end. */
+/* Returns the time of a record: a sample has it behind address and thread, other records at
+ * their end. */
 static int64_t time_of(const struct perf_event_header *h)
 {
 	const unsigned char *bytes = (const unsigned char *)h;
@@ -230,7 +231,8 @@ static void load_next(struct system_events *e, struct system_ring *r)
 
 void system_events_read(struct system_events *e, system_take_fn take, void *arg)
 {
-	for (size_t i = 0; i < e->ring_count; i++) { /* all at nearly the same moment */
+	/* reads all positions at nearly the same moment */
+	for (size_t i = 0; i < e->ring_count; i++) {
 		struct perf_event_mmap_page *page = e->rings[i].page;
 
 		if (!page)

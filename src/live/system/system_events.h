@@ -17,31 +17,32 @@ enum system_kind { SYSTEM_CLOCK, SYSTEM_SWITCHES, SYSTEM_KINDS };
 
 struct system_ring {
 	int fd;
-	void *page; /* of the kernel, with the ring behind it; NULL: none */
+	void *page; /* control page of the kernel, followed by the ring; NULL: none */
 	size_t size;
-	uint64_t head, tail; /* in this turn */
+	uint64_t head, tail; /* positions in this turn */
 	bool has_next;
 	int64_t next_ns;
-	unsigned char *next; /* a record */
+	unsigned char *next; /* buffer for a record */
 };
 
 struct system_events {
 	struct mem *mem;
-	struct system_ring *rings; /* of processor i: i * SYSTEM_KINDS + kind */
+	struct system_ring *rings; /* ring of processor i: i * SYSTEM_KINDS + kind */
 	size_t ring_count;
-	uint32_t cpus;	  /* that are sampled */
-	bool no_waits;	  /* switches are not sampled: */
-	char why[160];	  /* why */
-	uint64_t damaged; /* bytes of rings that made no sense */
+	uint32_t cpus;	  /* number of sampled processors */
+	bool no_waits;	  /* thread switches are not sampled */
+	char why[160];	  /* reason why they are not sampled */
+	uint64_t damaged; /* number of implausible bytes in rings */
 };
 
-/* OW_E_PERMISSION with what to try; OW_E_UNSUPPORTED. Switches that cannot be sampled are left out: no_waits. */
+/* Opens the events; OW_E_PERMISSION with advice, or OW_E_UNSUPPORTED. If switches cannot be sampled,
+ * no_waits is set. */
 ow_status system_events_open(struct system_events *e, struct mem *mem, uint32_t hz, bool waits,
 			     struct ow_error *err);
-/* No more records come; what is in the rings can still be read. */
+/* Stops the events; data in the rings can still be read. */
 void system_events_stop(struct system_events *e);
 void system_events_close(struct system_events *e);
-/* Waits until a ring is half full, a signal, or for so long. */
+/* Waits until a ring is half full, a signal arrives, or the time is over. */
 void system_events_wait(const struct system_events *e, int timeout_ms);
 typedef void (*system_take_fn)(void *arg, enum system_kind kind,
 			       const struct perf_event_header *record, int64_t ts_ns);

@@ -23,20 +23,20 @@
 #define TURN_MS 20
 #define USES_NS 1000000000
 #define UNWINDERS_MOST 256u
-#define WAITING_MOST 16384u	/* threads that are away at a time */
-#define LONG_WAIT_NS 100000	/* shorter ones are not unwound by tables */
-#define SINGLE_WAIT_NS 10000000 /* shorter ones of the same place are added up */
+#define WAITING_MOST 16384u	/* largest number of threads that wait at a time */
+#define LONG_WAIT_NS 100000	/* shorter waits are not unwound with tables */
+#define SINGLE_WAIT_NS 10000000 /* shorter waits at the same place are added up */
 #define SUMS_MOST 8192u
-#define UNWIND_PART 0.25 /* of one processor */
+#define UNWIND_PART 0.25 /* part of one processor that unwinding may use */
 #define KERNEL_DEPTH 128
-#define LEAST_USE 0.001 /* of a processor: less is not kept */
+#define LEAST_USE 0.001 /* processes that use less than this part of a processor are not kept */
 #define RAW_MOST (sizeof(uint64_t) * KERNEL_DEPTH * 2 + 4096)
 
-/* A process: its unwinder, and how its files are named. */
+/* A process: its unwinder, and the names of its files. */
 struct target {
 	pid_t pid;
 	struct native_unwind *unwind;
-	bool tried, elsewhere; /* in another mount namespace */
+	bool tried, elsewhere; /* the process is in another mount namespace */
 };
 
 /* A thread that left its processor. */
@@ -45,10 +45,10 @@ struct absent {
 	int64_t left_ns;
 	bool preempted;
 	size_t raw_len;
-	unsigned char *raw; /* the body of its sample; NULL: none */
+	unsigned char *raw; /* body of its sample; NULL: none */
 };
 
-/* Short waits of a thread at one place. */
+/* Sum of short waits of a thread at one place. */
 struct wait_sum {
 	pid_t pid, tid;
 	uint64_t hash;
@@ -66,10 +66,10 @@ struct recorder {
 	struct system_events events;
 	struct perf_stream stream;
 	struct process_table table;
-	struct target *targets; /* 0 is not used */
+	struct target *targets; /* processes; item 0 is not used */
 	size_t target_count, target_cap;
 	struct map target_map;
-	struct absent *absents; /* 0 is not used */
+	struct absent *absents; /* waiting threads; item 0 is not used */
 	size_t absent_count, absent_cap;
 	struct map absent_map;
 	struct wait_sum *sums;
@@ -111,7 +111,7 @@ static struct target *target_of(struct recorder *rec, pid_t pid)
 	return &rec->targets[rec->target_count];
 }
 
-/* Another program, or another process of that number. */
+/* Forgets a process that executed another program, or whose pid was reused. */
 static void forget_program(struct recorder *rec, pid_t pid)
 {
 	struct target *t = target_of(rec, pid);
@@ -125,7 +125,7 @@ static void forget_program(struct recorder *rec, pid_t pid)
 	t->elsewhere = is_elsewhere(pid);
 }
 
-/* A file in another mount namespace is found through the process. */
+/* Writes a mapping; a file in another mount namespace is found through the process. */
 static void put_map(struct recorder *rec, struct target *t, const struct proc_map *m)
 {
 	char name[4096 + 40];
@@ -178,7 +178,7 @@ static void put_process(struct recorder *rec, pid_t pid)
 	buf_release(&text);
 }
 
-/* The kernel's code begins at _text, which its list of symbols has. */
+/* Writes the kernel's mapping, which begins at the symbol _text. */
 static void put_kernel(struct recorder *rec)
 {
 	FILE *f = fopen("/proc/kallsyms", "re");
@@ -191,7 +191,7 @@ static void put_kernel(struct recorder *rec)
 	if (f)
 		fclose(f);
 	if (!text)
-		return; /* it is hidden from this user */
+		return; /* the address is hidden from this user */
 	perf_stream_map(&rec->stream, &(struct stream_map){ .pid = -1,
 							    .start = text,
 							    .len = UINT64_MAX - 4096 - text,
@@ -212,7 +212,7 @@ struct stack {
 	size_t kernel_count, user_count;
 };
 
-/* The kernel marks where its own part ends. Returns the user's part, by frame pointers. */
+/* Splits a chain at the kernel's marker. Returns the user's part, from frame pointers. */
 static void split_chain(const struct native_sample *s, struct stack *to, struct native_sample *user)
 {
 	uint64_t context = (uint64_t)PERF_CONTEXT_USER, pc;
@@ -246,7 +246,8 @@ static struct native_unwind *unwinder_of(struct recorder *rec, pid_t pid)
 	return t->unwind;
 }
 
-/* Unwinding by tables costs tens of microseconds: it gets a part of one processor. */
+/* Returns whether unwinding with tables, which costs tens of microseconds, is within its part of
+ * one processor. */
 static bool may_unwind(const struct recorder *rec)
 {
 	int64_t elapsed = steady_ns() - rec->begin_ns + 1000000000;
@@ -254,7 +255,7 @@ static bool may_unwind(const struct recorder *rec)
 	return (double)rec->unwind_ns < (double)elapsed * UNWIND_PART;
 }
 
-/* By tables where that goes further than frame pointers. */
+/* Unwinds with tables if that goes further than frame pointers. */
 static void unwind(struct recorder *rec, const struct native_sample *s, struct stack *stack,
 		   bool by_tables)
 {
@@ -266,7 +267,7 @@ static void unwind(struct recorder *rec, const struct native_sample *s, struct s
 
 	split_chain(s, stack, &user);
 	if (!s->register_count || !OPWATCH_HAVE_LIBDW)
-		return; /* a thread of the kernel */
+		return; /* a kernel thread */
 	u = by_tables && may_unwind(rec) ? unwinder_of(rec, s->pid) : NULL;
 	if (!u) {
 		rec->r->by_pointers += stack->user_count > 0;
@@ -278,7 +279,7 @@ static void unwind(struct recorder *rec, const struct native_sample *s, struct s
 	rec->r->unwound++;
 	if (count <= stack->user_count)
 		return;
-	for (size_t i = 0; i < count; i++) /* return addresses, as the kernel gives them */
+	for (size_t i = 0; i < count; i++) /* return addresses, as the kernel reports them */
 		stack->user[i] = pcs[i] + (i > 0);
 	stack->user_count = count;
 }
@@ -334,7 +335,7 @@ static uint64_t hash_stack(const struct absent *a, const struct stack *s)
 	return hash;
 }
 
-/* Hashes of 64 bits: two places of one thread do not get the same within a second. */
+/* Adds a short wait to its sum, found by a 64-bit hash, which is unique within a second. */
 static void add_to_sum(struct recorder *rec, const struct absent *a, const struct stack *s,
 		       uint64_t ns)
 {
@@ -383,7 +384,7 @@ static void free_raw(struct recorder *rec, struct absent *a)
 	a->raw = NULL;
 }
 
-/* Threads that have ended never come back. */
+/* Forgets threads that have ended. */
 static void forget_ended(struct recorder *rec)
 {
 	size_t kept = 0;
@@ -441,13 +442,14 @@ static bool has_user_part(const struct native_sample *s)
 	return s->register_count && s->sp;
 }
 
-/* The thread leaves: what its stack was is unwound when it is known how long it was away. */
+/* Handles a thread that leaves its processor: its stack is unwound when the length of the wait
+ * is known. */
 static void take_leave(struct recorder *rec, const unsigned char *body, size_t len)
 {
 	struct native_sample s;
 	struct absent *a;
 
-	/* Threads of the kernel wait for work, which says nothing. */
+	/* kernel threads wait for work, which is not of interest */
 	if (!native_sample_take(body, len, &s) || s.tid == 0 || s.pid == rec->self ||
 	    !has_user_part(&s))
 		return;
@@ -525,7 +527,7 @@ static void take_clock(struct recorder *rec, const unsigned char *body, size_t l
 	rec->r->samples++;
 }
 
-/* A mapping of a process in another mount namespace is named through the process. */
+/* Handles a new mapping; in another mount namespace it is named through the process. */
 static void take_map(struct recorder *rec, const struct perf_event_header *h)
 {
 	const unsigned char *body = (const unsigned char *)(h + 1);

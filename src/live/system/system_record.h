@@ -12,18 +12,18 @@
 
 struct system_options {
 	uint32_t hz;
-	int64_t for_ns; /* 0: until keep_going says no */
+	int64_t for_ns; /* how long to record; 0: until keep_going returns false */
 	bool no_waits;
-	uint64_t limit; /* bytes of the file */
+	uint64_t limit; /* largest size of the file */
 	bool (*keep_going)(void *arg);
 	void *arg;
 };
 
-/* What a process used in the last second. */
+/* Resources that a process used in the last second. */
 struct system_use {
 	pid_t pid;
 	char name[PROC_NAME];
-	int64_t ts_ns; /* since 1970 */
+	int64_t ts_ns; /* nanoseconds since 1970 */
 	double cpu, wait, read_rate, write_rate;
 	int64_t memory;
 };
@@ -32,18 +32,19 @@ struct system_recording {
 	struct mem *mem;
 	struct system_use *uses;
 	size_t use_count, use_cap;
-	struct host_meter *hosts; /* each second */
+	struct host_meter *hosts; /* metrics of the host for each second */
 	int64_t *host_ns;
 	size_t host_count, host_cap, host_ns_cap;
-	/* sums */
+	/* Sums: */
 	uint64_t samples, waits, lost, throttled;
-	uint64_t unwound, by_pointers; /* of user stacks: by tables, by frame pointers only */
+	/* number of user stacks unwound with tables, and with frame pointers only */
+	uint64_t unwound, by_pointers;
 	uint32_t processes, cpus;
 	int64_t elapsed_ns, cpu_ns;
-	bool no_waits;	/* threads that leave their processors could not be sampled: */
-	char why[160];	/* why */
+	bool no_waits;	/* threads that leave their processors could not be sampled */
+	char why[160];	/* reason for no_waits */
 	bool no_unwind; /* built without libdw */
-	int failure;	/* errno of the file; EFBIG: the limit */
+	int failure;	/* errno of the file; EFBIG: the limit was reached */
 };
 
 /* The samples go to fd. Fails when nothing can be sampled; otherwise says in *r what is missing. The caller releases *r in

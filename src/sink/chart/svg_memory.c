@@ -31,8 +31,6 @@ static const char style[] =
 	".at{stroke:#c0392b;stroke-dasharray:2 3}.hit{fill:transparent}.hit:hover{fill:#00000018}"
 	"</style>\n";
 
-/* ---- columns ---- */
-
 static void find_columns(struct chart *c)
 {
 	c->device = svg_column(c->r, "device");
@@ -85,8 +83,6 @@ static void measure(struct chart *c)
 		c->panels++;
 }
 
-/* ---- places ---- */
-
 static double x_of(const struct chart *c, int64_t ts)
 {
 	double whole = (double)c->to_ns - (double)c->from_ns;
@@ -120,8 +116,6 @@ static void put_text(struct chart *c, double x, double y, const char *attributes
 	writer_xml(c->w, text);
 	writer_puts(c->w, "</text>\n");
 }
-
-/* ---- one panel ---- */
 
 static void put_name(struct chart *c, uint32_t row, double y)
 {

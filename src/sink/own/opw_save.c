@@ -272,8 +272,6 @@ static uint64_t opw_places_size(const struct model *m)
 	return total;
 }
 
-/* ---- copying ---- */
-
 static ow_status copy_bytes(struct opw_places *all, struct window *window, uint64_t offset,
 			    uint32_t size)
 {
@@ -339,8 +337,6 @@ static ow_status copy_in_order(struct opw_places *all, enum place_kind kind, con
 		window_release(&window);
 	return status;
 }
-
-/* ---- order ---- */
 
 static bool is_in_order(const struct opw_places *all, enum place_kind kind)
 {
@@ -475,8 +471,6 @@ static ow_status copy_records(struct opw_places *all, const struct opw_save_opti
 	return OW_OK;
 }
 
-/* ---- all of it ---- */
-
 static ow_status copy_place(struct opw_places *all, enum place_kind kind,
 			    const struct opw_save_options *options)
 {
@@ -604,8 +598,6 @@ static ow_status counted_write(void *arg, uint64_t offset, const void *bytes, si
 	return s->to->write_at(s->to->arg, offset, bytes, len, err);
 }
 
-/* ---- values of the whole ---- */
-
 struct meta {
 	int64_t time_unit_ns;
 	uint8_t has_code, missing_streams, damaged, frozen;
@@ -629,8 +621,6 @@ static struct meta meta_of(const struct model *m)
 			      .damaged = m->damaged,
 			      .frozen = m->frozen };
 }
-
-/* ---- strings ---- */
 
 struct string_reader {
 	const struct model *m;
@@ -696,8 +686,6 @@ static ow_status check_strings(const struct model *m, struct ow_error *err)
 					 "a text of more than 4 GB cannot be saved");
 	return OW_OK;
 }
-
-/* ---- tables ---- */
 
 static uint32_t table_rows(const struct model *m, enum table_id table)
 {

@@ -97,8 +97,6 @@ static bool code_proto_string(const struct code_proto *c, uint32_t string, uint3
 	return true;
 }
 
-/* ---- profiles ---- */
-
 enum { PROFILE_NODES = 1, PROFILE_HAS_TRACE, PROFILE_STEPS, PROFILE_STRINGS, PROFILE_MISS_STREAM };
 enum {
 	NODE_NAME = 1,
@@ -141,8 +139,6 @@ struct profile_out {
 	size_t track_cap;
 };
 
-/* ---- which events belong to an op in a step ---- */
-
 static uint32_t op_step_of(const struct model *m, op_id op, step_id step)
 {
 	uint32_t first = m->op.step_first[op.v], end = first + m->op.step_count[op.v];
@@ -182,8 +178,6 @@ static ow_status index_events(struct profile_out *p)
 		p->allocs[m->alloc.op_step[i]] = i;
 	return OW_OK;
 }
-
-/* ---- times ---- */
 
 static void put_time(struct buf *to, int64_t start_ns, int64_t dur_ns)
 {
@@ -295,8 +289,6 @@ static void put_devices(struct profile_out *p, uint32_t track_count)
 	}
 }
 
-/* ---- memory ---- */
-
 static void put_nonzero(struct buf *to, uint32_t field, int64_t value)
 {
 	if (value)
@@ -355,8 +347,6 @@ static void put_exec(struct profile_out *p, uint32_t row)
 	pb_end(&p->node, exec);
 	pb_end(&p->node, entry);
 }
-
-/* ---- a node ---- */
 
 static void put_pair(struct buf *to, uint32_t field, int64_t key, int64_t value)
 {
@@ -439,8 +429,6 @@ static ow_status put_node(struct profile_out *p, uint32_t op)
 	pb_end(&p->node, entry);
 	return OW_OK;
 }
-
-/* ---- the whole ---- */
 
 static void write_field(struct profile_out *p, ow_status status)
 {

@@ -41,8 +41,6 @@ static bool copy_tree(struct flame_cells *c, const struct tree *tree, enum metri
 	return true;
 }
 
-/* ---- upside down ---- */
-
 static bool caller_cell(struct flame_cells *c, struct map *map, const struct tree *tree,
 			uint32_t parent, uint32_t node, uint32_t *cell)
 {
@@ -95,8 +93,6 @@ static bool invert(struct flame_cells *c, const struct tree *tree, enum metric m
 	}
 	return true;
 }
-
-/* ---- order ---- */
 
 struct keyed {
 	int64_t total;

@@ -242,8 +242,6 @@ struct flame {
 	bool present[KIND_COUNT];
 };
 
-/* ---- layout ---- */
-
 static bool is_drawn(const struct flame *f, uint32_t cell)
 {
 	return f->boxes[cell].width >= NARROW && f->cells.items[cell].depth < LEVELS_MAX;
@@ -294,8 +292,6 @@ static ow_status lay_out_cells(struct flame *f, struct mem *mem, struct ow_error
 	mem_free(mem, sums, size);
 	return OW_OK;
 }
-
-/* ---- kinds ---- */
 
 static enum kind op_kind(const struct flame *f, const struct tree_node *node)
 {
@@ -363,8 +359,6 @@ static void count_boxes(struct flame *f)
 		}
 	}
 }
-
-/* ---- text ---- */
 
 static void put_human(struct flame *f, double value)
 {
@@ -575,8 +569,6 @@ static void put_box(struct flame *f, uint32_t cell)
 	writer_puts(&f->w, "</g>\n");
 }
 
-/* ---- the document ---- */
-
 static void put_style(struct flame *f)
 {
 	writer_puts(&f->w, "<style>\n");
@@ -742,8 +734,6 @@ static ow_status draw(struct flame *f, const struct out *out, struct mem *mem, s
 	writer_puts(&f->w, "]]></script>\n</svg>\n");
 	return writer_finish(&f->w);
 }
-
-/* ---- comparisons ---- */
 
 /* Boxes of the rows, which come in pre-order with the widest child first. */
 static bool copy_frames(struct flame *f, const struct table *t, uint32_t *path)

@@ -9,8 +9,6 @@
 #include "sink/tree_out.h"
 #include "base/writer.h"
 
-/* ---- sampled stacks: whole numbers, lines in byte order, exactly as the stackcollapse scripts write them ---- */
-
 #define SAMPLE_FRAMES_MAX 2048 /* deeper nodes are added to their ancestor there */
 
 struct line {
@@ -106,8 +104,6 @@ static ow_status folded_samples_write(struct table *result, const struct out *ou
 	buf_release(&f.text);
 	return writer_finish(&w);
 }
-
-/* ---- ops ---- */
 
 /* Deeper nodes are added to their ancestor at this depth: lines grow with the depth, so a chain of a hundred thousand nodes would
  * need gigabytes. */

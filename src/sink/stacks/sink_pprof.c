@@ -35,8 +35,6 @@ enum {
 	FUNCTION_START = 5
 };
 
-/* ---- sampled stacks: a function per label, a location per label and line; processes are the outermost functions ---- */
-
 struct place {
 	uint32_t function; /* string of its name */
 	int32_t line;
@@ -127,8 +125,6 @@ static uint32_t place_id(struct pprof_samples *p, const struct tree_node *node)
 		p->failed = true;
 	return (uint32_t)p->place_count;
 }
-
-/* ---- writing ---- */
 
 static void add_number(struct buf *to, uint32_t field, uint64_t value)
 {
@@ -261,8 +257,6 @@ static ow_status pprof_samples_write(struct table *result, const struct out *out
 	return status;
 }
 
-/* ---- ops, in the layout of tfprof ---- */
-
 #define GRADIENT_SUFFIX " (gradient)"
 
 static const struct attribute {
@@ -320,8 +314,8 @@ struct pprof {
 	struct map string_map; /* → index, the empty string is not in it */
 
 	struct entries functions, locations;
-	uint32_t
-		*location; /* per displayed node: location of the call that leads to it, 0 = none */
+	/* per displayed node: location of the call that leads to it, 0 = none */
+	uint32_t *location;
 
 	struct sample *samples;
 	size_t sample_cap;
@@ -330,8 +324,6 @@ struct pprof {
 
 	struct buf message; /* one message of the profile */
 };
-
-/* ---- tables ---- */
 
 static ow_status intern(struct pprof *p, struct str s, uint32_t *index)
 {
@@ -380,8 +372,6 @@ static ow_status find_entry(struct pprof *p, struct entries *table, const struct
 	return OW_OK;
 }
 
-/* ---- names ---- */
-
 /* Length of "scheme://host" at the start of a name, 0 when there is none. */
 static size_t uri_host_end(struct str s)
 {
@@ -427,8 +417,6 @@ static struct str joined(struct pprof *p, struct str a, struct str between, stru
 		memcpy(text + a.len + between.len, b.ptr, b.len);
 	return str_make(text, len);
 }
-
-/* ---- the walk ---- */
 
 static const struct code_node *code_of(const struct pprof *p, uint32_t node)
 {
@@ -556,8 +544,6 @@ static ow_status walk(struct pprof *p)
 	}
 	return OW_OK;
 }
-
-/* ---- output ---- */
 
 static int compare_samples(const void *a, const void *b)
 {
@@ -718,8 +704,6 @@ static ow_status write_packed(struct pprof *p, const struct out *out)
 	status = writer_finish(&w);
 	return gzip_out_finish(&gz, status, p->err);
 }
-
-/* ---- entry ---- */
 
 static ow_status find_attribute(struct pprof *p, const char *name)
 {

@@ -44,8 +44,8 @@ struct layout {
 	size_t path_cap;
 	uint32_t columns[TABLE_COLUMNS_MAX]; /* those with something to show: numbers in r */
 	uint32_t column_count;
-	uint32_t
-		*levels; /* on a terminal, per row: how far it is indented; else as deep as it is */
+	/* on a terminal, per row: how far it is indented; else as deep as it is */
+	uint32_t *levels;
 	uint32_t name_column; /* the one that is indented; an index of columns, as all below */
 	uint32_t shown;	      /* columns that fit */
 	bool tall;	      /* titles take two lines */
@@ -226,8 +226,6 @@ static struct str cell_text(struct layout *t, uint32_t row, uint32_t column)
 	return buf_str(&t->cell);
 }
 
-/* ---- widths ---- */
-
 static size_t total_width(const struct layout *t)
 {
 	size_t total = t->shown ? (t->shown - 1) * (size_t)TEXT_GAP : 0;
@@ -403,8 +401,6 @@ static void fit(struct layout *t)
 	for (uint32_t c = 0; c < t->shown; c++)
 		t->widths[c] = MIN(t->widths[c], MAX(level, t->least[c]));
 }
-
-/* ---- rows ---- */
 
 static void style(struct layout *t, const char *code)
 {
@@ -586,8 +582,6 @@ static void choose_columns(struct layout *t)
 		t->name_column++;
 }
 
-/* ---- trees of numbers, directly from the tree ---- */
-
 #define TITLE "name"
 #define TAIL_BYTES (TREE_COLUMNS_MAX * (HUMAN_SIZE + TEXT_GAP) + 1 + WRITER_SLACK)
 
@@ -632,8 +626,6 @@ static bool text_tree_can(const struct table *result, const struct sink_options 
 	       !tree->weight_name.ptr && !tree_has_texts(tree) && !result->footer &&
 	       !options->width && !options->colour;
 }
-
-/* ---- lines ---- */
 
 static struct tree_line line_of(const struct tree_node *node)
 {
@@ -701,8 +693,6 @@ static size_t format(const struct tree_text *t, const struct tree_column *c, int
 	return human_int(to, c->unit == UNIT_MICROS ? value / 1000 : value, human_unit_of(c->unit),
 			 t->options->full_numbers);
 }
-
-/* ---- measuring ---- */
 
 static size_t tree_name_width(struct tree_text *t, struct str name)
 {
@@ -804,8 +794,6 @@ static void measure_tree(struct tree_text *t)
 	t->name_width = MIN(t->name_width, (size_t)PIPE_WIDE);
 	t->any = false;
 }
-
-/* ---- writing ---- */
 
 static void add_cell(struct tree_text *t, uint32_t column, const char *text, size_t len)
 {
@@ -953,8 +941,6 @@ static ow_status text_tree_write(struct table *result, const struct sink_options
 	buf_release(&t.printable);
 	return writer_finish(&t.w);
 }
-
-/* ---- the sink ---- */
 
 static ow_status text_write(struct table *result, const struct sink_options *options,
 			    const struct out *out, struct ow_error *err)

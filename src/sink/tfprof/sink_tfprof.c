@@ -62,8 +62,6 @@ static const char *const kind_help[] = {
 		    "belonging to the same type are aggregated together.",
 };
 
-/* ---- fields ---- */
-
 enum field_kind {
 	FIELD_TIME,
 	FIELD_MEMORY,
@@ -188,8 +186,6 @@ static void add_pair(struct text *t, enum field_kind kind, bool accounted, int64
 	to += put_number(to, kind, total);
 	t->line.len += (size_t)(to - begin);
 }
-
-/* ---- scope, graph, code ---- */
 
 static void add_metric(struct text *t, const struct field *f, const struct tree_node *node)
 {
@@ -351,8 +347,6 @@ static void write_chain(struct text *t, const struct tree_node *node)
 	}
 }
 
-/* ---- op ---- */
-
 /* What percentages are made of: whole microseconds when the source has no finer ones, as the original
  * does, so that they round alike. */
 static double percent_base(const struct text *t, const struct field *f, int64_t value)
@@ -458,8 +452,6 @@ static void write_op(struct text *t, const struct tree_node *node)
 	add_signatures(t, node);
 	writer_str(&t->w, buf_str(&t->line));
 }
-
-/* ---- the whole ---- */
 
 /* One entry per selected word, in order of the words; unknown ones are among them. */
 static void write_doc(struct text *t)

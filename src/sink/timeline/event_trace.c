@@ -58,8 +58,6 @@ static bool is_wanted(const struct slices *s, uint32_t i)
 	       filter_step(s->filter, COLUMN_GET(t->step, i));
 }
 
-/* ---- frames ---- */
-
 /* Two frames are one slice if this key is equal: the function, or else the frame's text. */
 static uint64_t key_of(const struct model *m, uint32_t frame)
 {
@@ -102,8 +100,6 @@ static uint32_t find_path(struct slices *s, stack_id stack)
 			s->path[depth] = t->frame[at.v].v;
 	return count;
 }
-
-/* ---- slices ---- */
 
 static void close_down_to(struct slices *s, uint32_t depth)
 {
@@ -225,8 +221,6 @@ static bool is_number(int64_t id)
 	return id > MODEL_TEXT_NUMBER + UINT32_MAX;
 }
 
-/* ---- processes and threads ---- */
-
 /* Every track of a trace has numbers, and there is no other source. */
 static bool may_keep_ids(struct event_trace *t)
 {
@@ -288,8 +282,6 @@ static ow_status find_places(struct event_trace *t, struct ow_error *err)
 		t->places[i] = (struct place){ track->pid[i], track->tid[i] };
 	return OW_OK;
 }
-
-/* ---- JSON ---- */
 
 static void begin(struct event_trace *t)
 {
@@ -367,8 +359,6 @@ static void put_names(struct event_trace *t)
 			put_metadata(t, "thread_name", i, name, STR(""));
 	}
 }
-
-/* ---- events ---- */
 
 static ow_status put_args(struct event_trace *t, uint32_t event, uint32_t source,
 			  struct ow_error *err)
@@ -506,8 +496,6 @@ static void put_counters(struct event_trace *t)
 	}
 }
 
-/* ---- samples ---- */
-
 static void put_slice(void *arg, uint32_t track, struct str name, int64_t ts_ns, int64_t dur_ns)
 {
 	struct event_trace *t = arg;
@@ -529,8 +517,6 @@ static void put_samples(struct event_trace *t, struct ow_error *err)
 			   t->busy, put_slice, t))
 		writer_fail(&t->w, error_no_memory(err));
 }
-
-/* ---- the critical path ---- */
 
 static const char *const path_columns[] = { "event", "kind", "track", "line", "rank" };
 
@@ -588,8 +574,6 @@ static void put_path(struct event_trace *t, const struct table *path)
 		}
 	}
 }
-
-/* ---- all of it ---- */
 
 static ow_status write_all(struct event_trace *t, const struct out *out, struct ow_error *err)
 {

@@ -85,8 +85,6 @@ struct graph {
 			mem_free((g)->mem, ptr, ((size_t)(count) + 1) * sizeof(*(ptr)));           \
 	} while (0)
 
-/* ---- what ran: an index by op ---- */
-
 static bool counts(const struct graph *g, uint32_t event)
 {
 	uint8_t kind = g->m->track.kind[g->m->event.track[event].v];
@@ -132,8 +130,6 @@ static bool trackable(const struct graph *g, op_id op)
 
 	return row && g->m->op_step.first_start_ns[row] != 0 && g->m->op.device[op.v].v;
 }
-
-/* ---- devices ---- */
 
 /* The whole name matches .*[/](device:gpu|gpu|device:cpu|cpu|device:sycl):\d+ */
 static bool is_canonical(struct str name)
@@ -229,8 +225,6 @@ static ow_status find_executors(struct graph *g)
 	}
 	return OW_OK;
 }
-
-/* ---- slices ---- */
 
 static ow_status add_slice(struct graph *g, uint32_t event, uint32_t device)
 {
@@ -349,8 +343,6 @@ static void sort_slices(struct graph *g)
 	g->slice_count = kept;
 }
 
-/* ---- lanes ---- */
-
 static ow_status place(struct graph *g, struct device *d)
 {
 	bool good = true;
@@ -403,8 +395,6 @@ static ow_status allocate_lanes(struct graph *g)
 	}
 	return OW_OK;
 }
-
-/* ---- flows ---- */
 
 static uint32_t find_slice(const struct graph *g, const struct device *d, int64_t start)
 {
@@ -510,8 +500,6 @@ static ow_status find_flows(struct graph *g)
 				       STR("More than 20 million flows: the rest is left out."));
 	return group_flows(g);
 }
-
-/* ---- output ---- */
 
 static struct str slice_name(const struct graph *g, const struct slice *s)
 {
@@ -670,8 +658,6 @@ void timeline_region(struct timeline *t, int64_t start, int64_t dur, int64_t pid
 	writer_char(&t->w, '}');
 }
 
-/* ---- scope and code ---- */
-
 static void put_depth(struct timeline *t, uint32_t depth)
 {
 	char number[16];
@@ -718,8 +704,6 @@ static ow_status tree_timeline(struct timeline *t)
 	mem_free(t->mem, next, size);
 	return OW_OK;
 }
-
-/* ---- entry ---- */
 
 static ow_status check(const struct tree *tree, struct ow_error *err)
 {

@@ -157,8 +157,6 @@ struct drawing {
 	size_t count, cap;
 };
 
-/* ---- processes ---- */
-
 static struct timeline_device *find_device(const struct step_timeline *t, struct str name)
 {
 	for (struct map_iter it = map_find(&t->device_map, str_hash(name)); it.value;
@@ -224,8 +222,6 @@ void step_timeline_devices(struct step_timeline *t, const struct step_stats *sta
 	}
 }
 
-/* ---- lanes ---- */
-
 static void assign_lanes(struct drawing *d)
 {
 	struct step_timeline *t = d->t;
@@ -251,8 +247,6 @@ static void assign_lanes(struct drawing *d)
 		}
 	}
 }
-
-/* ---- tensors ---- */
 
 static uint32_t find_tensor(const struct drawing *d, struct str name)
 {
@@ -360,8 +354,6 @@ static void add_tensors(struct drawing *d)
 			add_outputs(d, device, &from->nodes[k], d->tids[at++]);
 	}
 }
-
-/* ---- compute ---- */
 
 struct label {
 	struct str op, inputs; /* inputs: with ", " between; NULL ptr when there are none */
@@ -531,8 +523,6 @@ static void add_compute(struct drawing *d)
 	}
 }
 
-/* ---- memory ---- */
-
 struct change {
 	int64_t ts, bytes;
 	struct str name;
@@ -629,8 +619,6 @@ static void add_memory(struct drawing *d)
 		put_counters(d, firsts[i], changes);
 	mem_free(d->t->mem, changes, size);
 }
-
-/* ---- several steps ---- */
 
 static void put_step(struct step_timeline *t, const struct step_stats *stats)
 {

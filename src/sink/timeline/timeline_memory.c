@@ -14,8 +14,6 @@
 #define SAMPLE_GAP_NS 100000 /* samples closer than this are not drawn */
 #define NONE UINT32_MAX
 
-/* ---- a set of small numbers with fast "next one from here" ---- */
-
 #define BIT_LEVELS 6 /* 64^6 > 2^32 */
 
 struct bits {
@@ -73,8 +71,6 @@ static uint32_t bits_next(const struct bits *bits, uint32_t at)
 	return NONE;
 }
 
-/* ---- what is kept ---- */
-
 struct holder {
 	str_id device;
 	op_id op;
@@ -120,8 +116,6 @@ struct sweep {
 	uint32_t *active; /* per holder: the rank of the tensor that it holds, or NONE */
 	struct bits live;
 };
-
-/* ---- grouping by device ---- */
 
 static int compare_holders(const void *a, const void *b, void *model)
 {
@@ -192,8 +186,6 @@ void timeline_memory_names(struct timeline_memory *memory)
 	}
 }
 
-/* ---- samples ---- */
-
 static int compare_samples(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;
@@ -236,8 +228,6 @@ static bool gather_samples(struct sweep *s)
 	s->sample_count = kept;
 	return true;
 }
-
-/* ---- what the holders hold ---- */
 
 static int compare_names(const void *a, const void *b, void *model)
 {
@@ -372,8 +362,6 @@ static void apply_point(struct sweep *s, const struct point *point)
 	if (*active != NONE)
 		bits_set(&s->live, *active);
 }
-
-/* ---- counters ---- */
 
 static void put_megabytes(struct writer *w, int64_t bytes)
 {
