@@ -65,7 +65,7 @@ static uint32_t new_slice(struct pairs *p)
 	return (uint32_t)p->slice_count++;
 }
 
-static void pairs_open(struct pairs *p, uint64_t key, uint64_t name, struct open_slice opened)
+static void pairs_open(struct pairs *p, uint64_t key, uint64_t name, struct merge_slice opened)
 {
 	size_t track = find_track(p, key);
 	uint32_t slice;
@@ -84,7 +84,7 @@ static void pairs_open(struct pairs *p, uint64_t key, uint64_t name, struct open
 }
 
 /* The innermost open one of that name (0: of any), which is closed; false when there is none. */
-static bool pairs_close(struct pairs *p, uint64_t key, uint64_t name, struct open_slice *closed)
+static bool pairs_close(struct pairs *p, uint64_t key, uint64_t name, struct merge_slice *closed)
 {
 	size_t track = find_track(p, key);
 	uint32_t *link, slice;
@@ -105,7 +105,7 @@ static bool pairs_close(struct pairs *p, uint64_t key, uint64_t name, struct ope
 }
 
 /* The innermost open one, left open. */
-static bool pairs_top(const struct pairs *p, uint64_t key, struct open_slice *open)
+static bool pairs_top(const struct pairs *p, uint64_t key, struct merge_slice *open)
 {
 	size_t track = find_track(p, key);
 
@@ -115,7 +115,7 @@ static bool pairs_top(const struct pairs *p, uint64_t key, struct open_slice *op
 	return true;
 }
 
-static void pairs_each(struct pairs *p, void (*visit)(void *arg, const struct open_slice *slice),
+static void pairs_each(struct pairs *p, void (*visit)(void *arg, const struct merge_slice *slice),
 		       void *arg)
 {
 	for (size_t i = 0; i < p->track_count; i++)
@@ -179,7 +179,7 @@ void filter_release(struct filter *f)
 
 /* ---- one event ---- */
 
-static bool matches(struct worker *w, struct regex_list *list, struct str raw)
+static bool matches(struct merge_worker *w, struct regex_list *list, struct str raw)
 {
 	struct buf *text = &w->m->filter.text;
 	bool match;
@@ -205,13 +205,13 @@ static struct str text_of(const struct json_event *ev, enum json_field field)
 	return json_event_has(ev, field) ? json_text(ev->value[field]) : (struct str){ "", 0 };
 }
 
-static bool process_wanted(struct worker *w, const struct json_event *ev)
+static bool process_wanted(struct merge_worker *w, const struct json_event *ev)
 {
 	return !w->m->filter.pids || matches(w, &w->m->filter.pid, text_of(ev, FIELD_PID));
 }
 
 /* The first of several categories may be meant, or another one, or the list as it is written. */
-static bool category_wanted(struct worker *w, struct str category)
+static bool category_wanted(struct merge_worker *w, struct str category)
 {
 	struct filter *f = &w->m->filter;
 	struct str one;
@@ -226,7 +226,7 @@ static bool category_wanted(struct worker *w, struct str category)
 	return false;
 }
 
-static bool text_wanted(struct worker *w, const struct json_event *ev)
+static bool text_wanted(struct merge_worker *w, const struct json_event *ev)
 {
 	struct filter *f = &w->m->filter;
 
@@ -331,10 +331,10 @@ static bool opener_in_time(struct merge_file *file, const struct json_event *ev,
 	return event_span(ev, &span) && time_wanted(file, span);
 }
 
-static bool keep_opener(struct worker *w, const struct json_event *ev, char ph)
+static bool keep_opener(struct merge_worker *w, const struct json_event *ev, char ph)
 {
 	struct merge_file *file = w->file;
-	struct open_slice slice = { .ordinal = file->openers++ };
+	struct merge_slice slice = { .ordinal = file->openers++ };
 	struct pairs *pairs = &w->m->filter.pairs;
 
 	slice.kept = opener_in_time(file, ev, slice.ordinal) && text_wanted(w, ev);
@@ -344,15 +344,15 @@ static bool keep_opener(struct worker *w, const struct json_event *ev, char ph)
 	return slice.kept;
 }
 
-static bool keep_alone(struct worker *w, const struct json_event *ev)
+static bool keep_alone(struct merge_worker *w, const struct json_event *ev)
 {
 	return filter_time(w->file, ev) && text_wanted(w, ev);
 }
 
-bool filter_keep(struct worker *w, const struct json_event *ev)
+bool filter_keep(struct merge_worker *w, const struct json_event *ev)
 {
 	struct pairs *pairs = &w->m->filter.pairs;
-	struct open_slice slice;
+	struct merge_slice slice;
 	char ph = event_ph(ev);
 
 	if (ph == 'M')
@@ -376,7 +376,7 @@ void filter_begin_file(struct merge *m)
 
 /* ---- the pass that looks ahead ---- */
 
-static void set_kept(struct worker *w, uint64_t ordinal, bool kept)
+static void set_kept(struct merge_worker *w, uint64_t ordinal, bool kept)
 {
 	struct buf *bits = &w->file->opener_kept;
 
@@ -388,11 +388,11 @@ static void set_kept(struct worker *w, uint64_t ordinal, bool kept)
 		bits->ptr[ordinal / 8] = (char)(bits->ptr[ordinal / 8] | 1 << ordinal % 8);
 }
 
-static void pair_event(struct worker *w, const struct json_event *ev)
+static void pair_event(struct merge_worker *w, const struct json_event *ev)
 {
 	struct pairs *pairs = &w->m->filter.pairs;
 	struct merge_file *file = w->file;
-	struct open_slice slice = { .start = NO_TIME };
+	struct merge_slice slice = { .start = NO_TIME };
 	char ph = event_ph(ev);
 	struct time_range span;
 
@@ -414,28 +414,28 @@ static void pair_event(struct worker *w, const struct json_event *ev)
 }
 
 /* A slice without an end lasts until the end of the recording. */
-static void unclosed(void *arg, const struct open_slice *slice)
+static void unclosed(void *arg, const struct merge_slice *slice)
 {
-	struct worker *w = arg;
+	struct merge_worker *w = arg;
 
 	if (slice->start != NO_TIME)
 		set_kept(w, slice->ordinal,
 			 time_wanted(w->file, (struct time_range){ slice->start, INT64_MAX }));
 }
 
-static ow_status pair_file_end(struct worker *w)
+static ow_status pair_file_end(struct merge_worker *w)
 {
 	pairs_each(&w->m->filter.pairs, unclosed, w);
 	pairs_clear(&w->m->filter.pairs);
 	return w->status;
 }
 
-static void nothing(struct worker *w)
+static void nothing(struct merge_worker *w)
 {
 	(void)w;
 }
 
-static ow_status pair_commit(struct worker *w)
+static ow_status pair_commit(struct merge_worker *w)
 {
 	(void)w;
 	return OW_OK;

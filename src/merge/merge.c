@@ -74,7 +74,7 @@ static ow_status merged_finish(struct merge *m, struct ow_error *err)
 	return put_packed(m, err);
 }
 
-static void begin(struct worker *w)
+static void begin(struct merge_worker *w)
 {
 	w->min_ns = w->min_positive_ns = w->max_ns = NO_TIME;
 	w->has_pairs = false;
@@ -100,7 +100,7 @@ static bool step_number(const struct json_event *ev, int64_t *number)
 	return str_to_i64(str_skip(name, prefix.len), number);
 }
 
-static void add_step(struct worker *w, int64_t number, int64_t from, int64_t to)
+static void add_step(struct merge_worker *w, int64_t number, int64_t from, int64_t to)
 {
 	if (!vec_reserve(w->m->mem, w->steps, w->step_cap, w->step_count + 1)) {
 		worker_fail(w, error_no_memory(&w->err));
@@ -134,7 +134,7 @@ bool event_span(const struct json_event *ev, struct time_range *span)
 	return true;
 }
 
-static void event(struct worker *w, const struct json_event *ev)
+static void event(struct merge_worker *w, const struct json_event *ev)
 {
 	char ph = event_ph(ev);
 	struct time_range span;
@@ -151,7 +151,7 @@ static void event(struct worker *w, const struct json_event *ev)
 		add_step(w, number, span.from, span.to);
 }
 
-static ow_status commit(struct worker *w)
+static ow_status commit(struct merge_worker *w)
 {
 	struct merge_file *file = w->file;
 

@@ -151,7 +151,7 @@ struct processes {
 
 /* ---- filters ---- */
 
-struct open_slice {
+struct merge_slice {
 	uint64_t name; /* hash, 0 = none */
 	uint64_t ordinal;
 	int64_t start;
@@ -168,7 +168,7 @@ struct pairs {
 		uint32_t top;
 	} * tracks;
 	size_t track_count, track_cap;
-	struct open_slice *slices; /* [0] is none */
+	struct merge_slice *slices; /* [0] is none */
 	size_t slice_count, slice_cap;
 	uint32_t free;
 	bool failed;
@@ -242,7 +242,7 @@ struct part_counts {
 
 #define PID_CACHE 64
 
-struct worker {
+struct merge_worker {
 	struct merge *m;
 	struct pass *pass;
 	struct json_scan scan;
@@ -283,13 +283,13 @@ struct worker {
 struct pass {
 	struct merge *m;
 	/* One event; may call worker_take_turn. */
-	void (*event)(struct worker *w, const struct json_event *ev);
-	void (*begin)(struct worker *w);	 /* of a part */
-	void (*prepare)(struct worker *w);	 /* of a part that was read, out of turn; or NULL */
-	ow_status (*commit)(struct worker *w);	 /* of a part that proved right, in turn */
-	ow_status (*file_end)(struct worker *w); /* in turn; or NULL */
+	void (*event)(struct merge_worker *w, const struct json_event *ev);
+	void (*begin)(struct merge_worker *w);	 /* of a part */
+	void (*prepare)(struct merge_worker *w); /* of a part that was read, out of turn; or NULL */
+	ow_status (*commit)(struct merge_worker *w);   /* of a part that proved right, in turn */
+	ow_status (*file_end)(struct merge_worker *w); /* in turn; or NULL */
 	unsigned threads;
-	struct worker *workers;
+	struct merge_worker *workers;
 	size_t *first_unit; /* of each file, and of the end */
 	atomic_size_t next_unit;
 	pthread_mutex_t lock;
@@ -300,12 +300,12 @@ struct pass {
 
 /* Runs the pass over all files. The first failure is in m->err. */
 ow_status pass_run(struct pass *pass);
-void worker_init(struct worker *w, struct merge *m, struct pass *pass);
-void worker_release(struct worker *w);
-void worker_aim(struct worker *w, struct merge_file *file);
+void worker_init(struct merge_worker *w, struct merge *m, struct pass *pass);
+void worker_release(struct merge_worker *w);
+void worker_aim(struct merge_worker *w, struct merge_file *file);
 /* Waits until all parts before are done. False when this part is void: a wrong guess, or a failure. */
-bool worker_take_turn(struct worker *w);
-void worker_fail(struct worker *w, ow_status status);
+bool worker_take_turn(struct merge_worker *w);
+void worker_fail(struct merge_worker *w, ow_status status);
 
 /* ---- the rest, by file ---- */
 
@@ -356,7 +356,7 @@ void clocks_compare(struct merge *m);
 
 ow_status filter_init(struct merge *m);
 void filter_release(struct filter *f);
-bool filter_keep(struct worker *w, const struct json_event *ev);
+bool filter_keep(struct merge_worker *w, const struct json_event *ev);
 /* Only by its time. */
 bool filter_time(const struct merge_file *file, const struct json_event *ev);
 void filter_begin_file(struct merge *m);
@@ -364,7 +364,7 @@ void pair_pass(struct pass *pass);
 
 void write_pass(struct pass *pass);
 /* An element of the top-level samples of the worker's file. */
-void rewrite_sample(struct worker *w, const struct json_event *ev);
+void rewrite_sample(struct merge_worker *w, const struct json_event *ev);
 
 /* rewrite.c: appends the id as it is in the output; false when it stays as it is. */
 bool id_move(const struct merge *m, uint32_t file, const struct json_value *id, struct buf *out);

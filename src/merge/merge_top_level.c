@@ -13,7 +13,7 @@
 
 struct top_level {
 	struct merge *m;
-	struct worker w; /* its out is what is to be written */
+	struct merge_worker w; /* its out is what is to be written */
 	struct buf text, frame;
 	struct candidate {
 		const struct merge_member *member; /* of the first file */

@@ -19,7 +19,7 @@ static void stop(struct pass *pass)
 	pthread_mutex_unlock(&pass->lock);
 }
 
-void worker_fail(struct worker *w, ow_status status)
+void worker_fail(struct merge_worker *w, ow_status status)
 {
 	if (w->status != OW_OK)
 		return;
@@ -29,7 +29,7 @@ void worker_fail(struct worker *w, ow_status status)
 		stop(w->pass);
 }
 
-static bool wait_for_turn(struct worker *w)
+static bool wait_for_turn(struct merge_worker *w)
 {
 	struct pass *pass = w->pass;
 
@@ -43,7 +43,7 @@ static bool wait_for_turn(struct worker *w)
 	return w->my_turn;
 }
 
-static bool is_my_turn(struct worker *w)
+static bool is_my_turn(struct merge_worker *w)
 {
 	bool mine;
 
@@ -53,7 +53,7 @@ static bool is_my_turn(struct worker *w)
 	return mine;
 }
 
-static void pass_on(struct worker *w)
+static void pass_on(struct merge_worker *w)
 {
 	struct pass *pass = w->pass;
 
@@ -64,7 +64,7 @@ static void pass_on(struct worker *w)
 	w->my_turn = false;
 }
 
-bool worker_take_turn(struct worker *w)
+bool worker_take_turn(struct merge_worker *w)
 {
 	if (!w->my_turn) {
 		if (!wait_for_turn(w))
@@ -77,7 +77,7 @@ bool worker_take_turn(struct worker *w)
 /* ---- one part ---- */
 
 /* The scanner's memory stays when it goes to another file. */
-void worker_aim(struct worker *w, struct merge_file *file)
+void worker_aim(struct merge_worker *w, struct merge_file *file)
 {
 	struct json_scan old = w->scan;
 
@@ -91,7 +91,7 @@ void worker_aim(struct worker *w, struct merge_file *file)
 	memset(w->cache, 0, sizeof(w->cache));
 }
 
-static void forget_part(struct worker *w)
+static void forget_part(struct merge_worker *w)
 {
 	w->read = w->ended = w->truncated = w->wrong_guess = w->is_packed = false;
 	w->n = (struct part_counts){ 0 };
@@ -102,7 +102,7 @@ static void forget_part(struct worker *w)
 	w->pass->begin(w);
 }
 
-static void read_part(struct worker *w, uint64_t start, uint64_t to)
+static void read_part(struct merge_worker *w, uint64_t start, uint64_t to)
 {
 	struct pass *pass = w->pass;
 	struct json_event ev;
@@ -142,7 +142,7 @@ static void read_part(struct worker *w, uint64_t start, uint64_t to)
 }
 
 /* A list may end without its bracket; an object may not. */
-static void note_end(struct worker *w)
+static void note_end(struct merge_worker *w)
 {
 	struct merge_file *file = w->file;
 
@@ -157,7 +157,7 @@ static void note_end(struct worker *w)
 }
 
 /* Commits a part whose guess was right, in the order of the file. */
-static void settle_part(struct worker *w)
+static void settle_part(struct merge_worker *w)
 {
 	struct merge_file *file = w->file;
 	ow_status status = w->pass->commit(w);
@@ -189,7 +189,7 @@ static void settle_part(struct worker *w)
 }
 
 /* Finishes the parts in order: as they were read, or by reading them again up to `to`. */
-static void settle(struct worker *w, uint64_t to)
+static void settle(struct merge_worker *w, uint64_t to)
 {
 	struct merge_file *file = w->file;
 
@@ -233,7 +233,7 @@ static struct merge_file *file_of(struct pass *pass, size_t unit)
 }
 
 /* Reads the part before its turn, if a place to start can be found. */
-static void read_ahead(struct worker *w, uint64_t from, uint64_t to, bool first)
+static void read_ahead(struct merge_worker *w, uint64_t from, uint64_t to, bool first)
 {
 	uint64_t start = from;
 
@@ -247,7 +247,7 @@ static void read_ahead(struct worker *w, uint64_t from, uint64_t to, bool first)
 		w->pass->prepare(w);
 }
 
-static void run_unit(struct worker *w, size_t unit)
+static void run_unit(struct merge_worker *w, size_t unit)
 {
 	struct pass *pass = w->pass;
 	struct merge *m = pass->m;
@@ -285,7 +285,7 @@ static void run_units(void *arg, unsigned thread)
 {
 	struct pass *pass = arg;
 	size_t count = pass->first_unit[pass->m->file_count];
-	struct worker *w = &pass->workers[thread];
+	struct merge_worker *w = &pass->workers[thread];
 
 	for (;;) {
 		size_t unit = atomic_fetch_add(&pass->next_unit, 1);
@@ -298,9 +298,9 @@ static void run_units(void *arg, unsigned thread)
 
 /* ---- the pass ---- */
 
-void worker_init(struct worker *w, struct merge *m, struct pass *pass)
+void worker_init(struct merge_worker *w, struct merge *m, struct pass *pass)
 {
-	*w = (struct worker){ .m = m, .pass = pass };
+	*w = (struct merge_worker){ .m = m, .pass = pass };
 	buf_init(&w->out, m->mem);
 	buf_init(&w->scratch, m->mem);
 	buf_init(&w->edited, m->mem);
@@ -308,7 +308,7 @@ void worker_init(struct worker *w, struct merge *m, struct pass *pass)
 	gzip_packer_init(&w->gzip, m->mem);
 }
 
-void worker_release(struct worker *w)
+void worker_release(struct merge_worker *w)
 {
 	struct mem *mem = w->m->mem;
 	struct input any = { .mem = mem };
@@ -347,7 +347,7 @@ static ow_status end_pass(struct pass *pass)
 	ow_status status = OW_OK;
 
 	for (unsigned i = 0; i < pass->threads; i++) {
-		struct worker *w = &pass->workers[i];
+		struct merge_worker *w = &pass->workers[i];
 
 		if (w->status != OW_OK && status == OW_OK) {
 			status = w->status;

@@ -109,8 +109,8 @@ bool frame_id_move(uint32_t file, const struct json_value *id, struct buf *out)
 /* ---- edits ---- */
 
 /* The text in scratch from `from` on replaces these bytes. */
-static void add_edit(struct worker *w, const struct json_event *ev, const char *at, size_t len,
-		     size_t from)
+static void add_edit(struct merge_worker *w, const struct json_event *ev, const char *at,
+		     size_t len, size_t from)
 {
 	struct edit edit = { (uint32_t)(at - ev->text), (uint32_t)len, (uint32_t)from,
 			     (uint32_t)(w->scratch.len - from) };
@@ -126,7 +126,7 @@ static void add_edit(struct worker *w, const struct json_event *ev, const char *
 }
 
 /* A whole value, with its quotes. */
-static void replace_value(struct worker *w, const struct json_event *ev,
+static void replace_value(struct merge_worker *w, const struct json_event *ev,
 			  const struct json_value *value, size_t from)
 {
 	bool quoted = value->kind == JSON_STRING;
@@ -136,7 +136,7 @@ static void replace_value(struct worker *w, const struct json_event *ev,
 
 /* ---- pids ---- */
 
-static struct process *find_process(struct worker *w, const struct json_value *pid)
+static struct process *find_process(struct merge_worker *w, const struct json_value *pid)
 {
 	struct process *process = process_of(w->m, w->file->number, pid, false);
 
@@ -152,7 +152,7 @@ static struct process *find_process(struct worker *w, const struct json_value *p
 }
 
 /* The same, mostly from a cache of short ones. */
-static struct process *worker_process(struct worker *w, const struct json_value *pid)
+static struct process *worker_process(struct merge_worker *w, const struct json_value *pid)
 {
 	struct process *process;
 	uint64_t word;
@@ -178,7 +178,7 @@ static struct process *worker_process(struct worker *w, const struct json_value 
 	return process;
 }
 
-static void mark(struct worker *w, const struct process *process, enum process_mark mark)
+static void mark(struct merge_worker *w, const struct process *process, enum process_mark mark)
 {
 	struct mem *mem = w->m->mem;
 	void *marks = w->marks;
@@ -201,7 +201,7 @@ static void mark(struct worker *w, const struct process *process, enum process_m
 }
 
 /* False when the part is void. */
-static bool edit_pid(struct worker *w, const struct json_event *ev, char ph)
+static bool edit_pid(struct merge_worker *w, const struct json_event *ev, char ph)
 {
 	static const struct json_value none = { .at = "" };
 	bool has = json_event_has(ev, FIELD_PID);
@@ -230,7 +230,7 @@ static bool edit_pid(struct worker *w, const struct json_event *ev, char ph)
 
 /* ---- names of processes ---- */
 
-static void edit_label(struct worker *w, const struct json_event *ev)
+static void edit_label(struct merge_worker *w, const struct json_event *ev)
 {
 	struct json_value name;
 	size_t from = w->scratch.len;
@@ -256,7 +256,8 @@ static bool has_global_id(char ph)
 	return ph && strchr("stfbenSTpFvV", ph);
 }
 
-static void edit_id(struct worker *w, const struct json_event *ev, const struct json_value *id)
+static void edit_id(struct merge_worker *w, const struct json_event *ev,
+		    const struct json_value *id)
 {
 	size_t from = w->scratch.len;
 
@@ -264,7 +265,8 @@ static void edit_id(struct worker *w, const struct json_event *ev, const struct 
 		replace_value(w, ev, id, from);
 }
 
-static void edit_frame(struct worker *w, const struct json_event *ev, const struct json_value *id)
+static void edit_frame(struct merge_worker *w, const struct json_event *ev,
+		       const struct json_value *id)
 {
 	size_t from = w->scratch.len;
 
@@ -272,7 +274,7 @@ static void edit_frame(struct worker *w, const struct json_event *ev, const stru
 		replace_value(w, ev, id, from);
 }
 
-static void edit_ids(struct worker *w, const struct json_event *ev, char ph)
+static void edit_ids(struct merge_worker *w, const struct json_event *ev, char ph)
 {
 	if (json_event_has(ev, FIELD_ID) && has_global_id(ph))
 		edit_id(w, ev, &ev->value[FIELD_ID]);
@@ -298,7 +300,8 @@ static bool is_zero(struct str text)
 }
 
 /* A number, or the number in a string. */
-static void edit_time(struct worker *w, const struct json_event *ev, const struct json_value *value)
+static void edit_time(struct merge_worker *w, const struct json_event *ev,
+		      const struct json_value *value)
 {
 	const struct merge_file *file = w->file;
 	struct str text = json_text(*value);
@@ -321,7 +324,7 @@ static void edit_time(struct worker *w, const struct json_event *ev, const struc
 		w->n.untimed++;
 }
 
-static void edit_ts(struct worker *w, const struct json_event *ev, char ph)
+static void edit_ts(struct merge_worker *w, const struct json_event *ev, char ph)
 {
 	const struct json_value *ts = &ev->value[FIELD_TS];
 
@@ -333,7 +336,7 @@ static void edit_ts(struct worker *w, const struct json_event *ev, char ph)
 /* ---- what is rare ---- */
 
 /* Counters of many values in one event: "entries":[[ts, value, …], …] */
-static void edit_entries(struct worker *w, const struct json_event *ev, struct str list)
+static void edit_entries(struct merge_worker *w, const struct json_event *ev, struct str list)
 {
 	struct json_reader entries = json_over(list);
 	struct json_value entry, ts;
@@ -346,7 +349,7 @@ static void edit_entries(struct worker *w, const struct json_event *ev, struct s
 	}
 }
 
-static void edit_others(struct worker *w, const struct json_event *ev)
+static void edit_others(struct merge_worker *w, const struct json_event *ev)
 {
 	struct json_reader r = json_over(str_make(ev->text, ev->len));
 	struct json_value value;
@@ -363,7 +366,7 @@ static void edit_others(struct worker *w, const struct json_event *ev)
 
 /* ---- one event ---- */
 
-static void add_edited(const struct worker *w, const struct json_event *ev, struct buf *out)
+static void add_edited(const struct merge_worker *w, const struct json_event *ev, struct buf *out)
 {
 	const char *text = ev->text;
 	size_t at = 0;
@@ -380,7 +383,7 @@ static void add_edited(const struct worker *w, const struct json_event *ev, stru
 	buf_add(out, text + at, ev->len - at);
 }
 
-static void emit(struct worker *w, const struct json_event *ev)
+static void emit(struct merge_worker *w, const struct json_event *ev)
 {
 	struct buf *out = &w->out;
 
@@ -408,7 +411,7 @@ failed:
 	(1u << FIELD_ID | 1u << FIELD_ID2 | 1u << FIELD_BIND_ID | 1u << FIELD_SF |                 \
 	 1u << FIELD_OTHER)
 
-static void write_event(struct worker *w, const struct json_event *ev)
+static void write_event(struct merge_worker *w, const struct json_event *ev)
 {
 	struct merge_file *file = w->file;
 	char ph = event_ph(ev);
@@ -442,7 +445,7 @@ static void write_event(struct worker *w, const struct json_event *ev)
 	emit(w, ev);
 }
 
-void rewrite_sample(struct worker *w, const struct json_event *ev)
+void rewrite_sample(struct merge_worker *w, const struct json_event *ev)
 {
 	w->edit_count = 0;
 	buf_clear(&w->scratch);
@@ -455,12 +458,12 @@ void rewrite_sample(struct worker *w, const struct json_event *ev)
 
 /* ---- the pass ---- */
 
-static void begin(struct worker *w)
+static void begin(struct merge_worker *w)
 {
 	w->first_ns = NO_TIME;
 }
 
-static void prepare(struct worker *w)
+static void prepare(struct merge_worker *w)
 {
 	ow_status status;
 
@@ -474,7 +477,7 @@ static void prepare(struct worker *w)
 	w->is_packed = true;
 }
 
-static ow_status commit(struct worker *w)
+static ow_status commit(struct merge_worker *w)
 {
 	struct merge_file *file = w->file;
 	struct merge *m = w->m;
@@ -502,7 +505,7 @@ static ow_status commit(struct worker *w)
 	return merged_write(m, bytes, &w->err);
 }
 
-static ow_status file_end(struct worker *w)
+static ow_status file_end(struct merge_worker *w)
 {
 	filter_begin_file(w->m);
 	return OW_OK;

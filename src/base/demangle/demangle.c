@@ -63,7 +63,7 @@ static uint32_t parse_template_args(struct parser *p, bool tag);
 static uint32_t parse_expression(struct parser *p);
 
 /* Adds a node. Returns 0 without memory, or if there are more nodes than any real name has. */
-static uint32_t add_node(struct parser *p, enum node_kind kind, uint32_t a, uint32_t b,
+static uint32_t add_node(struct parser *p, enum demangle_kind kind, uint32_t a, uint32_t b,
 			 struct str text)
 {
 	if (p->count >= NODES_MAX)
@@ -515,7 +515,8 @@ static uint32_t parse_array_type(struct parser *p)
 
 /* Wraps a type, for example as a pointer or reference. A wrapped pack becomes a pack of as many wrapped
  * types. */
-static uint32_t wrap_node(struct parser *p, enum node_kind kind, uint32_t inner, struct str text)
+static uint32_t wrap_node(struct parser *p, enum demangle_kind kind, uint32_t inner,
+			  struct str text)
 {
 	uint32_t first = 0, last = 0;
 
@@ -542,7 +543,7 @@ static uint32_t wrap_node(struct parser *p, enum node_kind kind, uint32_t inner,
 	return add_node(p, kind, inner, 0, text);
 }
 
-static uint32_t wrap_type(struct parser *p, enum node_kind kind, struct str text)
+static uint32_t wrap_type(struct parser *p, enum demangle_kind kind, struct str text)
 {
 	p->at++;
 	return wrap_node(p, kind, parse_type(p), text);

@@ -8,7 +8,7 @@
 
 #include "base/demangle/demangle.h"
 
-enum node_kind {
+enum demangle_kind {
 	NODE_TEXT,     /* the text itself */
 	NODE_NESTED,   /* name in a scope: a::b */
 	NODE_TEMPLATE, /* template a<b…>; b is a list */

@@ -106,7 +106,7 @@ static void print_left(struct printer *p, uint32_t node)
 	if (!step(p))
 		return;
 	p->depth++;
-	switch ((enum node_kind)n->kind) {
+	switch ((enum demangle_kind)n->kind) {
 	case NODE_POINTER:
 		print_left(p, n->a);
 		if (is_declarator(p, n->a))
@@ -142,7 +142,7 @@ static void print_right(struct printer *p, uint32_t node)
 	if (!step(p))
 		return;
 	p->depth++;
-	switch ((enum node_kind)n->kind) {
+	switch ((enum demangle_kind)n->kind) {
 	case NODE_POINTER:
 		if (is_declarator(p, n->a))
 			put(p, STR(")"));
@@ -226,7 +226,7 @@ static void print_ordinal(struct printer *p, struct str digits)
 
 static void print_plain(struct printer *p, const struct demangle_node *n)
 {
-	switch ((enum node_kind)n->kind) {
+	switch ((enum demangle_kind)n->kind) {
 	case NODE_TEXT:
 		put(p, n->text);
 		break;
@@ -293,7 +293,7 @@ static void print(struct printer *p, uint32_t node)
 	if (!step(p))
 		return;
 	p->depth++;
-	switch ((enum node_kind)n->kind) {
+	switch ((enum demangle_kind)n->kind) {
 	case NODE_SUFFIX:
 	case NODE_POINTER:
 	case NODE_MEMBER:
