@@ -185,7 +185,7 @@ await check("a job of the daemon: jobs, its timeline, the daemon killed and star
   await list.click("button:has-text('go on')");
   await until("the list goes on", async () => (await records()) !== still);
   daemon.stop("SIGKILL");
-  const after = await says(page, /nothing new is read/);
+  const after = await says(page, /no longer updated/);
   console.log(`     said after ${after} ms`);
   await list.waitForFunction(() => /daemon/.test(document.querySelector("main")?.textContent ?? ""));
   daemon = start(...options);
