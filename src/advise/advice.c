@@ -645,7 +645,7 @@ static ow_status look(struct advice *a)
 {
 	struct event_filter all = EVENT_FILTER_ALL;
 
-	OW_TRY(session_open(a->m, &all, TIME_UNKNOWN, &a->s, a->err));
+	OW_TRY(session_open(a->m, &all, TIME_UNKNOWN, true, &a->s, a->err));
 	OW_TRY(steady_find(a->m, &a->s.g.phases, 0, (source_id){ 0 }, &a->s.arena, &a->steady,
 			   a->err));
 	a->several_jobs = has_several_jobs(a);
@@ -656,11 +656,15 @@ static ow_status look(struct advice *a)
 	for (uint32_t i = 0; i < a->s.g.step_count; i++)
 		a->steps += a->s.g.steps[i].used && a->s.g.steps[i].steady;
 	a->launches = ARENA_ARRAY(&a->s.arena, uint8_t, (size_t)a->s.g.node_count + 1);
-	if (!a->launches)
+	a->launch_sum = ARENA_ARRAY(&a->s.arena, uint32_t, (size_t)a->s.g.node_count + 1);
+	if (!a->launches || !a->launch_sum)
 		return error_no_memory(a->err);
 	for (uint32_t i = 0; i < a->s.g.node_count; i++)
 		if (a->s.g.launch[i])
 			a->launches[a->s.g.launch[i] - 1] = 1;
+	for (uint32_t i = 0; i < a->s.g.node_count; i++)
+		a->launch_sum[i + 1] =
+			a->launch_sum[i] + (a->launches[i] || a->s.g.kind[i] == NODE_LAUNCH);
 	OW_TRY(measure_shares(a));
 	return a->has_steps ? ahead_measure(a) : OW_OK;
 }

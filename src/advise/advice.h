@@ -95,6 +95,8 @@ struct advice {
 	const char *const *words;
 	uint8_t *has_word;
 	uint8_t *launches; /* one per node of the replay: 1 if the node starts device work */
+	/* one per node: the number of nodes before it that start work or call the device's runtime */
+	uint32_t *launch_sum;
 };
 
 /* Runs the rules and ranks what they find; names NULL: all of them. `tfprof` receives the messages of tfprof's rules. advice_close is due

@@ -68,15 +68,10 @@ bool operator_launches(const struct advice *a, uint32_t node)
 	const struct graph *g = &a->s.g;
 	const struct lane *lane = lane_of_node(g, node);
 	uint32_t event = g->event[node];
-	int64_t begin = g->m->event.ts_ns[event], end = event_end(g->m, event);
+	uint32_t first = MIN(lane_at(g, lane, g->m->event.ts_ns[event]), node);
+	uint32_t end = MAX(lane_at(g, lane, event_end(g->m, event)), node + 1);
 
-	for (uint32_t i = node; i < lane->first + lane->count && g->start_ns[i] < end; i++)
-		if (a->launches[i] || g->kind[i] == NODE_LAUNCH)
-			return true;
-	for (uint32_t i = node; i > lane->first && g->start_ns[i - 1] >= begin; i--)
-		if (a->launches[i - 1] || g->kind[i - 1] == NODE_LAUNCH)
-			return true;
-	return false;
+	return a->launch_sum[end] > a->launch_sum[first];
 }
 
 bool gap_is_long(const struct graph *g, const struct lane *lane, uint32_t node, int64_t least)

@@ -34,15 +34,6 @@ bool filter_clip(const struct event_filter *f, int64_t *begin, int64_t *end)
 	return true;
 }
 
-int64_t event_end(const struct model *m, uint32_t event)
-{
-	int64_t begin = m->event.ts_ns[event], dur = m->event.dur_ns[event], end;
-
-	if (dur == TIME_UNKNOWN || dur <= 0)
-		return begin;
-	return __builtin_add_overflow(begin, dur, &end) ? INT64_MAX : end;
-}
-
 /* A time of zero this far before all others is a missing time, not a beginning. */
 #define FAR_NS ((int64_t)1000000000000)
 

@@ -63,7 +63,14 @@ static inline bool event_is_slice(const struct model *m, uint32_t event)
 }
 
 /* Returns the end of an event, limited to the range of times. */
-int64_t event_end(const struct model *m, uint32_t event);
+static inline int64_t event_end(const struct model *m, uint32_t event)
+{
+	int64_t begin = m->event.ts_ns[event], dur = m->event.dur_ns[event], end;
+
+	if (dur == TIME_UNKNOWN || dur <= 0)
+		return begin;
+	return __builtin_add_overflow(begin, dur, &end) ? INT64_MAX : end;
+}
 
 /* Returns the time of the earliest event or sample, the zero of relative times. TIME_UNKNOWN if
  * there is none. */

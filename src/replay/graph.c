@@ -677,7 +677,7 @@ static ow_status make(struct build *b)
 	return graph_order(b);
 }
 
-ow_status graph_make(struct model *m, const struct event_filter *filter, int64_t until,
+ow_status graph_make(struct model *m, const struct event_filter *filter, int64_t until, bool shares,
 		     struct graph *g, struct ow_error *err)
 {
 	struct build b = { .g = g, .filter = filter, .until = until, .mem = m->mem, .err = err };
@@ -687,7 +687,8 @@ ow_status graph_make(struct model *m, const struct event_filter *filter, int64_t
 	g->m = m;
 	arena_init(&g->arena, m->mem);
 	arena_init(&b.scratch, m->mem);
-	status = phases_analyse(m, filter, &g->phases, err);
+	status = shares ? phases_analyse(m, filter, &g->phases, err)
+			: phases_find_windows(m, filter, &g->phases, err);
 	if (status == OW_OK)
 		status = make(&b);
 	vec_free(b.mem, b.edges, b.edge_cap);

@@ -117,9 +117,9 @@ struct graph {
 	char refused[256];
 };
 
-/* Long recordings are cut to their last steady steps; `until` is the number of the last step that is wanted, or TIME_UNKNOWN.
- * graph_release is due in any case. */
-ow_status graph_make(struct model *m, const struct event_filter *filter, int64_t until,
+/* Long recordings are cut to their last steady steps; `until` is the number of the last step that is wanted, or TIME_UNKNOWN. With
+ * `shares` the phases of all steps are measured; a replay alone needs only which steps there are. graph_release is due in any case. */
+ow_status graph_make(struct model *m, const struct event_filter *filter, int64_t until, bool shares,
 		     struct graph *g, struct ow_error *err);
 void graph_release(struct graph *g);
 
@@ -191,8 +191,9 @@ struct build {
 	/* graph_gaps.c: per track the events, first to last; the track of a thread's Python functions; threads that launch work */
 	const uint32_t *first, *events;
 	uint32_t *frames_of;
-	struct burst_list *bursts;
+	struct burst_list *bursts; /* those of a source follow each other by `next` */
 	uint32_t burst_count;
+	uint32_t *first_burst; /* per source: + 1; 0 = none */
 };
 
 ow_status graph_add_lanes(struct build *b);

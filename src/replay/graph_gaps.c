@@ -17,6 +17,8 @@ struct burst_list {
 	uint32_t track;
 	int64_t *start, *end, *busy; /* busy: sum of all up to this one */
 	uint32_t count;
+	uint32_t next;	 /* of the same source: + 1; 0 = none */
+	uint32_t cursor; /* the first that begins at or after the gap that was looked at last */
 	bool launches, computes;
 };
 
@@ -52,6 +54,8 @@ static void list_outermost(const struct build *b, const uint32_t *events, uint32
 static ow_status list_bursts(struct build *b, uint32_t track, const uint32_t *events,
 			     uint32_t count, struct burst_list *out)
 {
+	uint32_t *first = &b->first_burst[b->g->m->track.source[track].v];
+
 	*out = (struct burst_list){ .track = track };
 	list_outermost(b, events, count, out);
 	if (!out->launches && !out->computes)
@@ -62,14 +66,15 @@ static ow_status list_bursts(struct build *b, uint32_t track, const uint32_t *ev
 	if (!out->start || !out->end || !out->busy)
 		return error_no_memory(b->err);
 	list_outermost(b, events, count, out);
-	b->burst_count++;
+	out->next = *first;
+	*first = ++b->burst_count;
 	return OW_OK;
 }
 
-/* The first that begins at or after t. */
-static uint32_t burst_at(const struct burst_list *list, int64_t t)
+/* The first from `low` on that begins at or after t. */
+static uint32_t burst_at(const struct burst_list *list, uint32_t low, int64_t t)
 {
-	uint32_t low = 0, high = list->count;
+	uint32_t high = list->count;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
@@ -82,13 +87,20 @@ static uint32_t burst_at(const struct burst_list *list, int64_t t)
 	return low;
 }
 
-/* The part of a pause in which the other thread works; false when it also works before or after it, or hardly at all. */
-static bool works_in(const struct burst_list *list, int64_t *begin, int64_t *end)
+/* The part of a pause in which the other thread works; false when it also works before or after it, or hardly at all. The gaps of a
+ * thread come in order, so the cursor of the list only moves forward. */
+static bool works_in(struct burst_list *list, int64_t *begin, int64_t *end)
 {
-	uint32_t first = burst_at(list, *begin), stop = burst_at(list, *end);
 	int64_t busy, from, to, least;
+	uint32_t first, stop;
 
-	if (first == stop || (first && list->end[first - 1] > *begin) || list->end[stop - 1] > *end)
+	while (list->cursor < list->count && list->start[list->cursor] < *begin)
+		list->cursor++;
+	first = list->cursor;
+	if (first == list->count || list->start[first] >= *end)
+		return false;
+	stop = burst_at(list, first, *end);
+	if ((first && list->end[first - 1] > *begin) || list->end[stop - 1] > *end)
 		return false;
 	from = list->start[first];
 	to = list->end[stop - 1];
@@ -161,7 +173,8 @@ ow_status graph_list_gaps(struct build *b, const uint32_t *first, const uint32_t
 	b->first = first;
 	b->events = events;
 	b->bursts = ARENA_ARRAY(&b->scratch, struct burst_list, (size_t)m->track.count + 1);
-	if (!b->bursts)
+	b->first_burst = ARENA_ARRAY(&b->scratch, uint32_t, MAX(m->source.count, 1u));
+	if (!b->bursts || !b->first_burst)
 		return error_no_memory(b->err);
 	for (uint32_t i = 1; i < m->track.count; i++)
 		if (b->work[i] == WORK_HOST && b->parts[m->track.source[i].v].end &&
@@ -177,6 +190,9 @@ void gaps_open(struct gaps *gaps, struct build *b, uint32_t track)
 	uint32_t frames = b->frames_of[track];
 
 	*gaps = (struct gaps){ .b = b, .track = track, .until = INT64_MIN };
+	for (uint32_t i = b->first_burst[b->g->m->track.source[track].v]; i;
+	     i = b->bursts[i - 1].next)
+		b->bursts[i - 1].cursor = 0;
 	if (!frames)
 		return;
 	gaps->events = b->events + b->first[frames];
@@ -223,16 +239,17 @@ static int64_t next_call(struct gaps *gaps, int64_t to)
 static void find_pause(struct gaps *gaps, int64_t at, int64_t to)
 {
 	const struct build *b = gaps->b;
-	const struct model *m = b->g->m;
+	struct burst_list *list;
 	int64_t most = 0;
 
 	gaps->pause_begin = gaps->pause_end = to;
-	for (uint32_t i = 0; i < b->burst_count; i++) {
+	for (uint32_t i = b->first_burst[b->g->m->track.source[gaps->track].v]; i; i = list->next) {
 		int64_t begin = at, end = to;
 
-		if (b->bursts[i].track == gaps->track ||
-		    m->track.source[b->bursts[i].track].v != m->track.source[gaps->track].v ||
-		    !works_in(&b->bursts[i], &begin, &end) || end - begin <= most)
+		list = &b->bursts[i - 1];
+		/* of threads that work equally long the first counts */
+		if (list->track == gaps->track || !works_in(list, &begin, &end) ||
+		    end - begin < most)
 			continue;
 		most = end - begin;
 		gaps->pause_begin = begin;

@@ -173,28 +173,40 @@ static ow_status add_up(const struct session *s, struct group *groups, uint32_t 
 	return OW_OK;
 }
 
+static void make_group(const struct session *s, const struct path_piece *piece, int64_t *ts,
+		       struct group *out)
+{
+	out->piece = *piece;
+	out->count = 1;
+	out->ts_ns = *ts;
+	*out->line = '\0';
+	*ts += piece->dur_ns;
+	if (piece->kind != NODE_UNEXPLAINED)
+		node_line(s, piece->node, out->line, sizeof(out->line));
+}
+
 ow_status path_rows(const struct session *s, const struct critical_path *path, uint32_t step,
 		    const char *by, struct table *out, struct ow_error *err)
 {
 	int64_t ts = s->base.step_begin_ns[step];
-	struct group *groups;
+	struct group *groups, one;
 	struct arena scratch;
 	uint32_t count = path->count;
 	ow_status status = OW_OK;
 
+	for (uint32_t i = 0; !by && i < count; i++) { /* paths may have millions of pieces */
+		make_group(s, &path->items[i], &ts, &one);
+		add_row(s, &one, path->step_ns, by, out);
+	}
+	if (!by)
+		return OW_OK;
 	arena_init(&scratch, s->g.m->mem);
 	groups = ARENA_ARRAY(&scratch, struct group, (size_t)count + 1);
 	if (!groups)
 		status = error_no_memory(err);
-	for (uint32_t i = 0; status == OW_OK && i < count; i++) {
-		groups[i].piece = path->items[i];
-		groups[i].count = 1;
-		groups[i].ts_ns = ts;
-		ts += path->items[i].dur_ns;
-		if (path->items[i].kind != NODE_UNEXPLAINED)
-			node_line(s, path->items[i].node, groups[i].line, sizeof(groups[i].line));
-	}
-	if (status == OW_OK && by)
+	for (uint32_t i = 0; status == OW_OK && i < count; i++)
+		make_group(s, &path->items[i], &ts, &groups[i]);
+	if (status == OW_OK)
 		status = add_up(s, groups, count, by, &scratch, &count, err);
 	for (uint32_t i = 0; status == OW_OK && i < count; i++)
 		add_row(s, &groups[i], path->step_ns, by, out);
@@ -214,6 +226,17 @@ static uint32_t find_step(const struct session *s, int64_t number)
 	return UINT32_MAX;
 }
 
+/* Every key is there: what is not known is null. */
+static void add_refusal(const char *why, struct table *out)
+{
+	static const char *const unknown[] = { "step", "step_ns", "unexplained_ns",
+					       "inferred_edges" };
+
+	for (size_t i = 0; i < ARRAY_COUNT(unknown); i++)
+		table_add_extra(out, unknown[i], "null");
+	table_add_extra_text(out, "refused", why);
+}
+
 static ow_status fill(const struct session *s, int64_t number, const char *by, struct table *out,
 		      struct ow_error *err)
 {
@@ -228,8 +251,7 @@ static ow_status fill(const struct session *s, int64_t number, const char *by, s
 					   "step %lld is not among the steps that can "
 					   "be replayed: 'opwatch steps' lists them",
 					   (long long)number);
-		table_add_extra_text(out, "refused", out->footer);
-		table_add_extra(out, "unexplained_ns", "null");
+		add_refusal(out->footer, out);
 		return out->footer ? OW_OK : error_no_memory(err);
 	}
 	arena_init(&scratch, s->g.m->mem);
@@ -252,7 +274,7 @@ ow_status path_table(struct model *m, const struct event_filter *filter, int64_t
 		     const char *by, struct table *out, struct ow_error *err)
 {
 	struct session s;
-	ow_status status = session_open(m, filter, step, &s, err);
+	ow_status status = session_open(m, filter, step, false, &s, err);
 
 	path_columns(out);
 	table_add_extra(out, "schema_version", "1");
@@ -261,8 +283,7 @@ ow_status path_table(struct model *m, const struct event_filter *filter, int64_t
 	if (status == OW_OK && session_replays(&s)) {
 		status = fill(&s, step, by, out, err);
 	} else if (status == OW_OK) {
-		table_add_extra(out, "unexplained_ns", "null");
-		table_add_extra_text(out, "refused", s.g.refused);
+		add_refusal(s.g.refused, out);
 		out->footer = arena_printf(&out->arena, "no critical path: %s", s.g.refused);
 		status = out->footer ? OW_OK : error_no_memory(err);
 	}

@@ -404,22 +404,27 @@ struct range {
 	uint32_t first, end;
 };
 
-static bool alike(const struct graph *g, uint32_t a, uint32_t b)
+/* What a node is, as one number: nodes of two steps with the same are counterparts. */
+static uint64_t *make_keys(const struct graph *g, struct arena *arena)
 {
-	return g->kind[a] == g->kind[b] && node_op(g, a).v == node_op(g, b).v;
+	uint64_t *keys = ARENA_ARRAY(arena, uint64_t, (size_t)g->node_count + 1);
+
+	for (uint32_t i = 0; keys && i < g->node_count; i++)
+		keys[i] = (uint64_t)node_op(g, i).v << 8 | g->kind[i];
+	return keys;
 }
 
 /* The nearest pair at or after (i, k) that is alike, with a neighbour that is alike as well. */
-static bool find_pair(const struct graph *g, struct range to, struct range from, uint32_t *i,
+static bool find_pair(const uint64_t *keys, struct range to, struct range from, uint32_t *i,
 		      uint32_t *k)
 {
 	for (uint32_t sum = 0; sum <= LOOK_AHEAD; sum++)
 		for (uint32_t a = 0; a <= sum; a++) {
 			uint32_t x = *i + a, y = *k + sum - a;
 
-			if (x >= to.end || y >= from.end || !alike(g, x, y))
+			if (x >= to.end || y >= from.end || keys[x] != keys[y])
 				continue;
-			if (sum && x + 1 < to.end && y + 1 < from.end && !alike(g, x + 1, y + 1))
+			if (sum && x + 1 < to.end && y + 1 < from.end && keys[x + 1] != keys[y + 1])
 				continue;
 			*i = x;
 			*k = y;
@@ -430,15 +435,15 @@ static bool find_pair(const struct graph *g, struct range to, struct range from,
 
 /* Gives the nodes of `to` the durations of their counterparts in `from`; returns how many have one. What only `from` has is added to the
  * node before it, what only `to` has takes no time: the time of the thread stays that of `from`. */
-static uint32_t borrow_durations(const struct graph *g, struct range to, struct range from,
-				 int64_t *weight)
+static uint32_t borrow_durations(const struct graph *g, const uint64_t *keys, struct range to,
+				 struct range from, int64_t *weight)
 {
 	uint32_t i = to.first, k = from.first, last = UINT32_MAX, matched = 0;
 
 	while (i < to.end && k < from.end) {
 		uint32_t x = i, y = k;
 
-		if (!find_pair(g, to, from, &x,
+		if (!find_pair(keys, to, from, &x,
 			       &y)) { /* the two chains differ too much here: keep the weights */
 			i++;
 			k++;
@@ -496,12 +501,13 @@ ow_status replay_check(const struct graph *g, struct arena *arena, double *error
 	uint32_t *nodes = ARENA_ARRAY(arena, uint32_t, (size_t)g->step_count + 1);
 	uint32_t *matched = ARENA_ARRAY(arena, uint32_t, (size_t)g->step_count + 1);
 	double *errors = ARENA_ARRAY(arena, double, (size_t)g->step_count + 1);
+	uint64_t *keys = make_keys(g, arena);
 	struct scenario scenario;
 	uint32_t count = 0;
 	struct replay r;
 
 	*error = -1;
-	if (!ranges || !nodes || !matched || !errors)
+	if (!ranges || !nodes || !matched || !errors || !keys)
 		return error_no_memory(err);
 	OW_TRY(scenario_make(g, arena, &scenario, err));
 	for (uint32_t l = 0; l < g->lane_count; l++) {
@@ -509,7 +515,7 @@ ow_status replay_check(const struct graph *g, struct arena *arena, double *error
 		for (uint32_t s = 0; s < g->step_count; s++)
 			if (has_next(g, s)) {
 				nodes[s] += ranges[s].end - ranges[s].first;
-				matched[s] += borrow_durations(g, ranges[s], ranges[s + 1],
+				matched[s] += borrow_durations(g, keys, ranges[s], ranges[s + 1],
 							       scenario.weight_ns);
 			}
 	}

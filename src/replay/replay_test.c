@@ -44,7 +44,8 @@ static void add_plain_step(struct job *j, int64_t number, int64_t at)
 static void open_session(struct job *j, struct session *s)
 {
 	small_freeze(&j->s);
-	assert_int_equal(session_open(j->s.m, &everything, TIME_UNKNOWN, s, &j->s.err), OW_OK);
+	assert_int_equal(session_open(j->s.m, &everything, TIME_UNKNOWN, false, s, &j->s.err),
+			 OW_OK);
 	assert_string_equal(s->g.refused, "");
 }
 
@@ -350,7 +351,8 @@ static void unexplained(void **state)
 			    at + 20);
 	}
 	small_freeze(&j.s);
-	assert_int_equal(session_open(j.s.m, &everything, TIME_UNKNOWN, &s, &j.s.err), OW_OK);
+	assert_int_equal(session_open(j.s.m, &everything, TIME_UNKNOWN, false, &s, &j.s.err),
+			 OW_OK);
 	assert_string_equal(s.g.refused, "in 54 % of a step the cause of waiting was not recorded");
 	session_close(&s);
 	small_close(&j.s);
@@ -364,7 +366,8 @@ static void nothing(void **state)
 	(void)state;
 	open_job(&j);
 	small_freeze(&j.s);
-	assert_int_equal(session_open(j.s.m, &everything, TIME_UNKNOWN, &s, &j.s.err), OW_OK);
+	assert_int_equal(session_open(j.s.m, &everything, TIME_UNKNOWN, false, &s, &j.s.err),
+			 OW_OK);
 	assert_true(*s.g.refused);
 	session_close(&s);
 	small_close(&j.s);
@@ -395,7 +398,8 @@ static void hostile_times(void **state)
 	builder_add_link(&j.s.b,
 			 &(struct link_row){ .src = { 1 }, .dst = { 2 }, .kind = LINK_LAUNCH });
 	small_freeze(&j.s);
-	assert_int_equal(session_open(j.s.m, &everything, TIME_UNKNOWN, &s, &j.s.err), OW_OK);
+	assert_int_equal(session_open(j.s.m, &everything, TIME_UNKNOWN, false, &s, &j.s.err),
+			 OW_OK);
 	session_close(&s);
 	small_close(&j.s);
 }
@@ -416,7 +420,7 @@ static void without_memory(void **state)
 		ow_status status;
 
 		mem_fail_after(n, true);
-		status = session_open(j.s.m, &everything, TIME_UNKNOWN, &s, &j.s.err);
+		status = session_open(j.s.m, &everything, TIME_UNKNOWN, false, &s, &j.s.err);
 		mem_fail_after(0, false);
 		assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
 		done = status == OW_OK;

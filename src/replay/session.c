@@ -24,12 +24,12 @@ static ow_status check(struct session *s, struct ow_error *err)
 }
 
 ow_status session_open(struct model *m, const struct event_filter *filter, int64_t until,
-		       struct session *s, struct ow_error *err)
+		       bool shares, struct session *s, struct ow_error *err)
 {
 	memset(s, 0, sizeof(*s));
 	s->replay_error = -1;
 	arena_init(&s->arena, m->mem);
-	OW_TRY(graph_make(m, filter, until, &s->g, err));
+	OW_TRY(graph_make(m, filter, until, shares, &s->g, err));
 	if (m->stack.count > 1 || m->frame.count > 1) {
 		s->own_line = line_own_frames(m, &s->arena);
 		if (!s->own_line)

@@ -19,9 +19,9 @@ struct session {
 	uint32_t *own_line;  /* per stack: the frame of the user's own code; NULL without stacks */
 };
 
-/* `until`: as of graph_make. session_close is due in any case. */
+/* `until` and `shares`: as of graph_make. session_close is due in any case. */
 ow_status session_open(struct model *m, const struct event_filter *filter, int64_t until,
-		       struct session *s, struct ow_error *err);
+		       bool shares, struct session *s, struct ow_error *err);
 void session_close(struct session *s);
 
 static inline bool session_replays(const struct session *s)

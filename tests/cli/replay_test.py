@@ -105,6 +105,11 @@ class Paths(unittest.TestCase):
         answer = ask("path", "kineto/hta-large_integer.json.gz")
         self.assertEqual(answer["rows"], [])
         self.assertIn("known launch", answer["refused"])
+        for key in ("step", "step_ns", "unexplained_ns", "replay_error", "inferred_edges"):
+            self.assertIsNone(answer[key], key)
+        late = ask("path", "kineto/tb-resnet50_num_workers_0.pt.trace.json.gz", "--step", "9999")
+        self.assertIn("step 9999 is not among the steps", late["refused"])
+        self.assertEqual([late["step"], late["step_ns"], late["unexplained_ns"]], [None, None, None])
         self.assertIsNone(ask("what-if", "kineto/hta-large_integer.json.gz", "input=0")["new_step_ns"])
 
 

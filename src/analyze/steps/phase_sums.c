@@ -74,26 +74,30 @@ static void hide_below(struct phase_sums *s)
 void phases_measure(const struct span_list *const lists[CLASS_COUNT], int64_t from, int64_t to,
 		    struct phase_sums *out)
 {
-	size_t at[CLASS_COUNT];
+	const struct span *at[CLASS_COUNT], *end[CLASS_COUNT];
+	uint32_t bits[CLASS_COUNT];
+	unsigned count = 0; /* of classes that have spans at all: most recordings have few */
 
 	*out = (struct phase_sums){ 0 };
-	for (unsigned c = 0; c < CLASS_COUNT; c++)
-		at[c] = spans_after(lists[c], from);
+	for (unsigned c = 0; c < CLASS_COUNT; c++) {
+		if (!lists[c]->count)
+			continue;
+		at[count] = lists[c]->items + spans_after(lists[c], from);
+		end[count] = lists[c]->items + lists[c]->count;
+		bits[count++] = BIT(c);
+	}
 	for (int64_t next, t = from; t < to; t = next) {
 		uint32_t active = 0;
 
 		next = to;
-		for (unsigned c = 0; c < CLASS_COUNT; c++) {
-			const struct span *span;
-
-			if (at[c] < lists[c]->count && lists[c]->items[at[c]].end <= t)
-				at[c]++;
-			if (at[c] == lists[c]->count)
+		for (unsigned i = 0; i < count; i++) {
+			if (at[i] < end[i] && at[i]->end <= t)
+				at[i]++;
+			if (at[i] == end[i])
 				continue;
-			span = &lists[c]->items[at[c]];
-			if (span->begin <= t)
-				active |= BIT(c);
-			next = MIN(next, span->begin <= t ? span->end : span->begin);
+			if (at[i]->begin <= t)
+				active |= bits[i];
+			next = MIN(next, at[i]->begin <= t ? at[i]->end : at[i]->begin);
 		}
 		account(out, active, span_length(t, next));
 	}

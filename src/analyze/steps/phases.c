@@ -38,7 +38,9 @@ struct analysis {
 	struct mem *mem;
 	struct ow_error *err;
 	struct arena scratch;
+	bool windows_only;	   /* rows are not measured */
 	uint8_t *work;		   /* enum track_work of each track */
+	uint8_t *class;		   /* enum phase_class of each event */
 	uint8_t *has_work;	   /* for each device track: 1 if it has classified slices */
 	uint8_t *has_calls;	   /* for each host track: 1 if it has classified slices */
 	uint32_t *lane_of;	   /* lane of each such track */
@@ -101,10 +103,7 @@ enum phase_class phase_class_of(const struct model *m, uint32_t event, bool has_
 
 static enum phase_class class_of(const struct analysis *a, uint32_t event)
 {
-	uint32_t track = a->m->event.track[event].v;
-
-	return class_on(a->m, event, (enum track_work)a->work[track],
-			a->inputs[a->m->track.source[track].v].has_device);
+	return (enum phase_class)a->class[event];
 }
 
 static ow_status find_tracks(struct analysis *a)
@@ -118,7 +117,8 @@ static ow_status find_tracks(struct analysis *a)
 	a->lane_of = ARENA_ARRAY(&a->scratch, uint32_t, tracks);
 	a->input_count = m->source.count ? m->source.count : 1;
 	a->inputs = ARENA_ARRAY(&a->scratch, struct input_work, a->input_count);
-	if (!a->work || !a->has_work || !a->has_calls || !a->lane_of || !a->inputs)
+	a->class = ARENA_ARRAY(&a->scratch, uint8_t, m->event.count);
+	if (!a->work || !a->has_work || !a->has_calls || !a->lane_of || !a->inputs || !a->class)
 		return error_no_memory(a->err);
 	for (uint32_t i = 1; i < tracks; i++)
 		if (filter_track(a->filter, m, (track_id){ i }))
@@ -136,6 +136,8 @@ static void survey(struct analysis *a)
 {
 	const struct model *m = a->m;
 
+	memset(a->class, CLASS_COUNT, m->event.count);
+
 	for (uint32_t i = 1; i < m->event.count; i++) {
 		uint32_t track = m->event.track[i].v;
 		struct input_work *in = &a->inputs[m->track.source[track].v];
@@ -147,7 +149,8 @@ static void survey(struct analysis *a)
 			in->step = m->event.step[i];
 		}
 		in->last_ns = MAX(in->last_ns, event_end(m, i));
-		if (class_of(a, i) == CLASS_COUNT)
+		a->class[i] = (uint8_t)class_on(m, i, (enum track_work)a->work[track], false);
+		if (a->class[i] == CLASS_COUNT)
 			continue;
 		in->classified = true;
 		a->has_calls[track] = a->work[track] == WORK_HOST;
@@ -155,6 +158,14 @@ static void survey(struct analysis *a)
 			continue;
 		in->has_device = true;
 		a->has_work[track] = 1;
+	}
+	/* which inputs have a device is known only now */
+	for (uint32_t i = 1; i < m->event.count; i++) {
+		uint32_t track = m->event.track[i].v;
+
+		if (a->class[i] == CLASS_COMPUTE && a->work[track] == WORK_HOST &&
+		    a->inputs[m->track.source[track].v].has_device)
+			a->class[i] = CLASS_HOST;
 	}
 }
 
@@ -616,6 +627,28 @@ static ow_status add_python(struct analysis *a)
 	return OW_OK;
 }
 
+/* Which steps there are follows from markers and launches; the spans of classes say besides whether the first of a few steps is cold. */
+static bool needs_spans(const struct analysis *a)
+{
+	if (!a->windows_only)
+		return true;
+	for (uint32_t i = 0; i < a->input_count; i++)
+		if (a->inputs[i].classified && a->inputs[i].marker_count > 2 &&
+		    a->inputs[i].marker_count <= STEADY_FEW)
+			return true;
+	return false;
+}
+
+static void count_device_slices(struct analysis *a)
+{
+	const struct model *m = a->m;
+
+	for (uint32_t i = 1; i < m->event.count; i++)
+		if (is_device(a, i) && class_of(a, i) != CLASS_COUNT)
+			count_slice(a, &a->inputs[m->track.source[m->event.track[i].v].v],
+				    m->event.ts_ns[i], event_end(m, i));
+}
+
 static ow_status collect(struct analysis *a)
 {
 	const struct model *m = a->m;
@@ -632,7 +665,6 @@ static ow_status collect(struct analysis *a)
 		if (a->work[track] == WORK_DEVICE) {
 			lists = a->lanes + (size_t)a->lane_of[track] * LANE_LISTS;
 			ok = spans_add(&lists[CLASS_IDLE], a->mem, begin, end);
-			count_slice(a, &a->inputs[source], begin, end);
 		}
 		ok = ok && spans_add(&lists[class], a->mem, begin, end);
 	}
@@ -671,6 +703,9 @@ static ow_status make_lists(struct analysis *a)
 		a->lane_lists = 0;
 		return error_no_memory(a->err);
 	}
+	count_device_slices(a);
+	if (!needs_spans(a))
+		return OW_OK;
 	OW_TRY(collect(a));
 	OW_TRY(add_python(a));
 	return finish_lists(a);
@@ -844,7 +879,6 @@ static ow_status make_rows(struct analysis *a)
 {
 	struct phases *p = a->out;
 
-	clip_windows(a);
 	OW_TRY(time_launches(a));
 	p->rows = ARENA_ARRAY(&p->arena, struct phase_row, p->row_count);
 	if (!p->rows)
@@ -864,7 +898,7 @@ static void drop_empty_windows(struct phases *p)
 
 		if (!w->row_count)
 			continue;
-		for (uint32_t k = 0; k < w->row_count; k++)
+		for (uint32_t k = 0; p->rows && k < w->row_count; k++)
 			p->rows[w->row_first + k].window = kept;
 		p->windows[kept++] = *w;
 	}
@@ -883,15 +917,24 @@ static ow_status analyse(struct analysis *a)
 	OW_TRY(follow_launches(a));
 	OW_TRY(make_lists(a));
 	OW_TRY(make_windows(a));
-	OW_TRY(make_rows(a));
+	clip_windows(a);
+	if (a->windows_only)
+		a->out->row_count = 0;
+	else
+		OW_TRY(make_rows(a));
 	drop_empty_windows(a->out);
 	return OW_OK;
 }
 
-ow_status phases_analyse(const struct model *m, const struct event_filter *filter,
-			 struct phases *out, struct ow_error *err)
+static ow_status run(const struct model *m, const struct event_filter *filter, bool windows_only,
+		     struct phases *out, struct ow_error *err)
 {
-	struct analysis a = { .m = m, .filter = filter, .out = out, .mem = m->mem, .err = err };
+	struct analysis a = { .m = m,
+			      .filter = filter,
+			      .out = out,
+			      .mem = m->mem,
+			      .err = err,
+			      .windows_only = windows_only };
 	ow_status status;
 
 	*out = (struct phases){ 0 };
@@ -906,6 +949,18 @@ ow_status phases_analyse(const struct model *m, const struct event_filter *filte
 		spans_release(&a.lanes[i], a.mem);
 	arena_release(&a.scratch);
 	return status;
+}
+
+ow_status phases_analyse(const struct model *m, const struct event_filter *filter,
+			 struct phases *out, struct ow_error *err)
+{
+	return run(m, filter, false, out, err);
+}
+
+ow_status phases_find_windows(const struct model *m, const struct event_filter *filter,
+			      struct phases *out, struct ow_error *err)
+{
+	return run(m, filter, true, out, err);
 }
 
 void phases_release(struct phases *p)

@@ -6,25 +6,6 @@
 
 #include "base/vec.h"
 
-int64_t span_length(int64_t begin, int64_t end)
-{
-	uint64_t len;
-
-	if (end <= begin)
-		return 0;
-	len = (uint64_t)end - (uint64_t)begin;
-	return len > INT64_MAX ? INT64_MAX : (int64_t)len;
-}
-
-int64_t span_add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (__builtin_add_overflow(a, b, &sum))
-		return b > 0 ? INT64_MAX : INT64_MIN;
-	return sum;
-}
-
 bool spans_add(struct span_list *list, struct mem *mem, int64_t begin, int64_t end)
 {
 	struct span *last = list->count ? &list->items[list->count - 1] : NULL;

@@ -32,9 +32,25 @@ void spans_release(struct span_list *list, struct mem *mem);
 size_t spans_after(const struct span_list *list, int64_t t);
 
 /* Returns end - begin without overflow; 0 if negative. */
-int64_t span_length(int64_t begin, int64_t end);
+static inline int64_t span_length(int64_t begin, int64_t end)
+{
+	uint64_t len;
+
+	if (end <= begin)
+		return 0;
+	len = (uint64_t)end - (uint64_t)begin;
+	return len > INT64_MAX ? INT64_MAX : (int64_t)len;
+}
+
 /* Adds two numbers; the sum stays at the limit of the type instead of wrapping. */
-int64_t span_add(int64_t a, int64_t b);
+static inline int64_t span_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (__builtin_add_overflow(a, b, &sum))
+		return b > 0 ? INT64_MAX : INT64_MIN;
+	return sum;
+}
 
 struct busy {
 	int64_t busy_ns;   /* length of the union of the events' spans */
