@@ -18,6 +18,9 @@
 #define ONLY_FIRST 10
 /* number of steps at the ends of a recording that may or may not count in the mean */
 #define STEPS_OF_MEAN 2.0
+/* upper limit of the margin of a mean, as a part of the saving: a cost that occurs once says little
+ * about how often it occurs */
+#define MEAN_MARGIN_MOST 0.5
 
 const char *const severity_names[] = { "info", "low", "medium", "high" };
 const char *const confidence_names[] = { "low", "medium", "high" };
@@ -300,12 +303,14 @@ static bool is_in_turns(const struct advice *a, const struct cost *cost,
 static ow_status report_in_turns(struct advice *a, const struct cost *cost,
 				 const struct report *report, const struct saving *saving)
 {
+	struct report of_mean = *report;
 	struct str evidence;
 
 	if (!is_in_turns(a, cost, saving))
 		return OW_OK;
+	of_mean.in_steps = saving->steps;
 	OW_TRY(evidence_of_cost(a, cost, &evidence));
-	return advice_remark(a, SEVERITY_LOW, 0, saving->mean_ns, true, report, evidence);
+	return advice_remark(a, SEVERITY_LOW, 0, saving->mean_ns, true, &of_mean, evidence);
 }
 
 static ow_status report_cost(struct advice *a, const struct cost *cost, const struct report *report,
@@ -367,6 +372,17 @@ ow_status advice_report_bound(struct advice *a, const struct cost *cost,
 	return report_cost(a, cost, report, true);
 }
 
+/* By how much the mean step may have more of what some steps have: steps at the ends of the recording are left out, and one of them may
+ * have it as well. */
+static double mean_margin(const struct advice *a, const struct report *report)
+{
+	double margin = STEPS_OF_MEAN / MAX(a->steps, 1u);
+
+	if (report->in_steps)
+		margin = fmax(margin, fmin(1.0 / report->in_steps, MEAN_MARGIN_MOST));
+	return replay_margin(a) + margin;
+}
+
 ow_status advice_remark(struct advice *a, enum severity severity, int64_t low_ns, int64_t high_ns,
 			bool by_mean, const struct report *report, struct str evidence)
 {
@@ -389,18 +405,8 @@ ow_status advice_remark(struct advice *a, enum severity severity, int64_t low_ns
 	if (high_ns >= 0)
 		row.severity = severity_of(a, high_ns);
 	if (high_ns > 0 && by_mean) /* the mean also depends on which steps are counted */
-		row.high_ns += llround((double)high_ns *
-				       (replay_margin(a) + STEPS_OF_MEAN / MAX(a->steps, 1u)));
+		row.high_ns += llround((double)high_ns * mean_margin(a, report));
 	return add_row(a, &row);
-}
-
-ow_status advice_saving_mean(struct advice *a, const struct cost *cost, int64_t *saving_ns)
-{
-	struct saving saving;
-
-	OW_TRY(cost_replay(a, cost, 0, &saving));
-	*saving_ns = saving.mean_ns;
-	return OW_OK;
 }
 
 ow_status advice_report_mean(struct advice *a, const struct cost *cost, int64_t saving_ns,
@@ -431,8 +437,13 @@ ow_status advice_report_words(struct advice *a, const char *const *words, const 
 		return OW_OK;
 	report->where = cost_where(a, &cost);
 	mean = cost_idle_per_step(a, &cost);
-	if (advice_replays(a))
-		OW_TRY(advice_saving_mean(a, &cost, &mean));
+	if (advice_replays(a)) {
+		struct saving saving;
+
+		OW_TRY(cost_replay(a, &cost, 0, &saving));
+		mean = saving.mean_ns;
+		report->in_steps = saving.steps;
+	}
 	return advice_report_mean(a, &cost, mean, what, report);
 }
 

@@ -190,7 +190,8 @@ struct report {
 	bool maybe_once;
 	enum phase_class class
 		; /* phase class whose share replaces the cost if there is no replay; CLASS_COUNT: none */
-	bool names_share; /* the text `what` names the share of the class, not the cost */
+	bool names_share;  /* the text `what` names the share of the class, not the cost */
+	uint32_t in_steps; /* number of steps that have a cost of the mean step; 0 = unknown */
 };
 
 /* Replays the steps without the cost and adds a row if the saving is worth a remark (1 % of the step). The
@@ -199,9 +200,7 @@ ow_status advice_report(struct advice *a, const struct cost *cost, const struct 
 /* The same where the floor is what the device could do at best: a remark, because only a trial shows how near a job gets to that. */
 ow_status advice_report_bound(struct advice *a, const struct cost *cost,
 			      const struct report *report);
-/* Replays the steps without the cost and adds a row with the saving of the mean steady step. `what`
- * contains one %s for the saving. */
-ow_status advice_saving_mean(struct advice *a, const struct cost *cost, int64_t *saving_ns);
+/* Adds a row with the saving of the mean steady step. `what` contains one %s for the saving. */
 ow_status advice_report_mean(struct advice *a, const struct cost *cost, int64_t saving_ns,
 			     const char *what, struct report *report);
 /* For costs of some steps only: reports host events with one of the words in their name. The list ends

@@ -217,9 +217,9 @@ static void slow_steps(void **state)
 	row = find(&j, "outlier_steps");
 	assert_true(is_finding(row));
 	assert_true(row->by_mean && !row->has_after);
-	/* two steps more or less in the mean, and the replay */
+	/* one slow step was seen: another one may be left out, which counts for half of the saving at most */
 	mean = 15 * MS / j.a.steady.used_count;
-	assert_int_equal(row->high_ns, at_most(mean) + mean * 2 / j.a.steps);
+	assert_int_equal(row->high_ns, at_most(mean) + mean / 2);
 	close_job(&j);
 }
 

@@ -83,6 +83,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		struct str kept = arena_str(a->arena, buf_str(&evidence));
 		char longest[TIME_TEXT], median[TIME_TEXT];
 
+		report.in_steps = count;
 		report.where = advice_text(a, "step %lld", (long long)a->m->step.number[w->step.v]);
 		report.what = advice_text(
 			a,
