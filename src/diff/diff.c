@@ -19,8 +19,6 @@ static const char *const change_words[] = {
 	[CHANGE_SPLIT] = "split", [CHANGE_FUSED] = "fused",
 };
 
-/* ---- steps ---- */
-
 static ow_status measure_steps(struct comparison *c)
 {
 	size_t runs = c->base + c->other;
@@ -43,8 +41,6 @@ static ow_status measure_steps(struct comparison *c)
 	c->detectable = stat_detectable(c->steps, c->base, c->steps + c->base, c->other);
 	return OW_OK;
 }
-
-/* ---- what can be concluded ---- */
 
 static void conclude(struct comparison *c)
 {
@@ -83,8 +79,6 @@ enum human_unit diff_human_unit(const struct comparison *c)
 	       : unit == UNIT_BYTES ? HUMAN_UNIT_BYTES
 				    : HUMAN_UNIT_COUNT;
 }
-
-/* ---- rows ---- */
 
 enum diff_change diff_change_of(const struct diff_row *row)
 {
@@ -295,8 +289,6 @@ static ow_status fill_rows(struct comparison *c, bool cells)
 	c->unexplained_ns = c->delta_ns - (before[1] - before[0]);
 	return OW_OK;
 }
-
-/* ---- values beside the rows ---- */
 
 static void add_real(struct table *t, const char *name, double ns)
 {

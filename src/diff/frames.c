@@ -86,8 +86,6 @@ static void charge(struct frames *f, uint32_t node, unsigned side, double ns)
 	}
 }
 
-/* ---- cells: rank, phase, line, op, part ---- */
-
 static ow_status rank_frame(struct frames *f, int32_t rank, uint32_t *at)
 {
 	char text[32];
@@ -169,8 +167,6 @@ static ow_status add_cells(struct frames *f)
 	return OW_OK;
 }
 
-/* ---- samples: call stacks ---- */
-
 static ow_status find_renamed(struct frames *f)
 {
 	const struct diff_rows *d = &f->c->rows;
@@ -215,8 +211,6 @@ static ow_status add_stacks(struct frames *f, size_t run)
 	}
 	return OW_OK;
 }
-
-/* ---- the order: the widest child first ---- */
 
 struct keyed {
 	double most, other;
@@ -310,8 +304,6 @@ static void round_values(struct frames *f, uint32_t nothing)
 		}
 	}
 }
-
-/* ---- the table ---- */
 
 enum {
 	COLUMN_NAME,

@@ -13,8 +13,6 @@
 #define NAMES_MOST 200u /* with this many bytes of joined names no more are added */
 #define SURE 0.6	/* of the places of a row must say the same */
 
-/* ---- joining ---- */
-
 static bool is_left(const struct diff_row *row, unsigned side)
 {
 	return !row->merged && row->on[side] && !row->on[!side];
@@ -63,8 +61,6 @@ static void join(struct diff_rows *d, size_t base, size_t other, const char *by,
 		to->change = change;
 	from->merged = (uint32_t)base + 1;
 }
-
-/* ---- names ---- */
 
 static bool is_among(const char *const *words, size_t count, const char *text, size_t len)
 {
@@ -201,8 +197,6 @@ static ow_status join_equal_ops(struct diff_rows *d, struct ow_error *err)
 	}
 	return join_by_text(d, texts, "op", CHANGE_NONE, err);
 }
-
-/* ---- by the order of a step ---- */
 
 struct votes {
 	struct vote {

@@ -136,8 +136,6 @@ static ow_status find_common(struct diff_rows *d, struct ow_error *err)
 	return OW_OK;
 }
 
-/* ---- rows ---- */
-
 static uint64_t cell_hash(const struct diff_cell *cell)
 {
 	return map_hash_u64(map_hash_u64(str_hash(cell->op), str_hash(cell->line)),

@@ -63,8 +63,6 @@ struct reader {
 	struct argument_reader arguments;
 };
 
-/* ---- operators ---- */
-
 static bool is_operator(const struct reader *r, uint32_t event)
 {
 	const struct model *m = r->m;
@@ -201,8 +199,6 @@ static uint32_t operator_of(const struct reader *r, uint32_t event)
 	return found;
 }
 
-/* ---- cells ---- */
-
 static struct str op_text(const struct model *m, uint32_t op)
 {
 	struct str type = model_str(m, m->op.type[op]);
@@ -306,8 +302,6 @@ static ow_status cell_of(struct reader *r, uint32_t event, enum phase_class clas
 	return new_cell(r, &key, event, number);
 }
 
-/* ---- pieces of events in steps ---- */
-
 struct used {
 	const struct phase_window **windows; /* of one source, by time */
 	uint32_t count;
@@ -352,8 +346,6 @@ static int64_t piece_begin(const struct piece *p)
 {
 	return (int64_t)(p->key ^ (uint64_t)INT64_MIN);
 }
-
-/* ---- the sweep ---- */
 
 /* Events of a class that began and may still run: the one that began last is on top. */
 struct open_events {
@@ -471,8 +463,6 @@ static ow_status sweep_source(struct reader *r, const struct used *used, bool fi
 	mem_free(r->mem, spare, bytes);
 	return status;
 }
-
-/* ---- one source after the other ---- */
 
 static int by_start(const void *a, const void *b)
 {
@@ -595,8 +585,6 @@ static ow_status read_source(struct reader *r, uint32_t source)
 	return sweep_windows(r, source, &used, false);
 }
 
-/* ---- recordings without phases: slices of any kind, profiles without events, samples ---- */
-
 /* From the first event to the last. */
 static ow_status read_whole(struct reader *r, uint32_t source, bool unclassified)
 {
@@ -668,8 +656,6 @@ static ow_status read_without_phases(struct reader *r)
 	}
 	return OW_OK;
 }
-
-/* ---- all ---- */
 
 static ow_status prepare(struct reader *r)
 {

@@ -13,8 +13,6 @@
 #define VALUE_BYTES 200u
 #define VALUES_MAX 4 /* of one setting, in one run */
 
-/* ---- reading ---- */
-
 /* Members of a trace that say when and how it was written, not with what the job ran. */
 static bool is_about_the_file(struct str key)
 {
@@ -173,8 +171,6 @@ ow_status diff_settings_table(const struct diff_run *run, struct table *out)
 	}
 	return out->status;
 }
-
-/* ---- comparing ---- */
 
 static bool has_value(const struct diff_run *run, const struct diff_setting *setting)
 {

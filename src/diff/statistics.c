@@ -32,8 +32,6 @@ static double squares(const double *x, size_t n)
 	return sum;
 }
 
-/* ---- Student's distribution ---- */
-
 /* The continued fraction of the incomplete beta function, by Lentz's method. */
 static double beta_fraction(double a, double b, double x)
 {
@@ -91,8 +89,6 @@ double student_quantile(double p, double degrees)
 	return (low + high) / 2;
 }
 
-/* ---- means ---- */
-
 static double pooled(const double *a, size_t n, const double *b, size_t m)
 {
 	return n + m < 3 ? 0 : (squares(a, n) + squares(b, m)) / (double)(n + m - 2);
@@ -120,8 +116,6 @@ struct shift stat_means(const double *a, size_t n, const double *b, size_t m)
 	s.high += fmax(error, same);
 	return s;
 }
-
-/* ---- shuffling ---- */
 
 static double ways(size_t n, size_t m)
 {
@@ -260,8 +254,6 @@ size_t stat_runs_needed(const double *a, size_t n, const double *b, size_t m, do
 	return 0;
 }
 
-/* ---- the robust shift ---- */
-
 static int by_value(const void *x, const void *y)
 {
 	double a = *(const double *)x, b = *(const double *)y;
@@ -323,8 +315,6 @@ bool stat_hodges_lehmann(struct mem *mem, const double *a, size_t n, const doubl
 	mem_free(mem, all, count * sizeof(*all));
 	return true;
 }
-
-/* ---- many questions at once ---- */
 
 struct ranked {
 	double p;

@@ -34,8 +34,6 @@ ow_status export_progress(struct export_table *table, struct ow_error *err)
 	return error_set(err, OW_E_INTERRUPTED, "interrupted");
 }
 
-/* ---- files ---- */
-
 static enum pack_kind stream_packing(const struct export_table *table)
 {
 	if (table->options->format->packs_itself || table->packing == PACKING_NONE)
@@ -121,8 +119,6 @@ static ow_status write_group(struct export_table *table, const struct export_gro
 		format->release(table);
 	return status;
 }
-
-/* ---- groups ---- */
 
 /* All runs together: one group. */
 static ow_status write_together(struct export_table *table, const char *target,
@@ -226,8 +222,6 @@ static ow_status write_rows(struct export_table *table, struct ow_error *err)
 	rows_close(&table->rows);
 	return status;
 }
-
-/* ---- tables ---- */
 
 /* What the whole export has. */
 struct exporting {
@@ -354,8 +348,6 @@ static ow_status export_one(struct exporting *e, const struct table_source *rela
 	table_free(table.t);
 	return error_wrap(err, status, "%s", relation->name);
 }
-
-/* ---- options ---- */
 
 static ow_status no_table(struct str name, struct ow_error *err)
 {
@@ -496,8 +488,6 @@ static ow_status check(struct exporting *e, struct arena *arena, struct ow_error
 	OW_TRY(check_sort(e, err));
 	return check_targets(e, arena, err);
 }
-
-/* ---- all of it ---- */
 
 static ow_status write_all(struct exporting *e, struct ow_error *err)
 {

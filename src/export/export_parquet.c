@@ -8,8 +8,6 @@
 
 #include "sql/sql.h"
 
-/* ---- the session ---- */
-
 struct parquet {
 	struct sql *sql;
 	struct export_table *table; /* the table that is being written */
@@ -71,8 +69,6 @@ static ow_status run_statement(struct sql *sql, const struct buf *text, struct o
 	sql_script_free(script);
 	return status;
 }
-
-/* ---- statements ---- */
 
 #define STREAM "rows of the table"
 /* DuckDB's default. Readers skip whole groups by their statistics, and pay for each. */

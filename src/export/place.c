@@ -15,8 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- folders ---- */
-
 /* Makes the folders of a path one after the other; *first is the length of the first one that did not exist. */
 static ow_status make_folders(char *path, size_t *first, struct ow_error *err)
 {
@@ -117,8 +115,6 @@ ow_status place_name_unknown(const char *path, const char *name, const char *wan
 	return status;
 }
 
-/* ---- folders that a killed export left ---- */
-
 #define STAGING ".opwatch-export-"
 #define STAGING_AGE_S 60 /* the process of that number may be another one by then */
 
@@ -171,8 +167,6 @@ static void remove_abandoned(struct place *place)
 	if (dir)
 		closedir(dir);
 }
-
-/* ---- the folder of the export ---- */
 
 static ow_status open_dir(struct place *place, struct ow_error *err)
 {
@@ -249,8 +243,6 @@ void place_close(struct place *place, bool failed)
 		remove_created(place);
 	arena_release(&place->arena);
 }
-
-/* ---- appearing ---- */
 
 static ow_status move_away(struct place *place, const char *to, bool overwrite,
 			   struct ow_error *err)

@@ -64,8 +64,6 @@ static void report(const struct fleet *f, const char *text)
 		f->options.message(f->options.message_arg, text, strlen(text));
 }
 
-/* ---- the server ---- */
-
 static bool goes_on(void *arg)
 {
 	const struct warehouse *w = arg;
@@ -126,8 +124,6 @@ static enum outbox_result send_rows(void *arg, uint32_t kind, struct str text,
 		       ? OUTBOX_REFUSED
 		       : OUTBOX_LATER;
 }
-
-/* ---- roll-ups ---- */
 
 static bool is_watched(const struct watch *w, const char *path)
 {
@@ -292,8 +288,6 @@ static void *make_rollups(void *arg)
 	return NULL;
 }
 
-/* ---- anomalies ---- */
-
 static void anomaly_json(struct buf *to, const struct fleet *f, const struct anomaly_event *event)
 {
 	buf_printf(to, "{\"time_ns\": %" PRId64 ", \"host\": ", clock_ns(CLOCK_REALTIME));
@@ -331,8 +325,6 @@ void fleet_event(void *arg, const struct anomaly_event *event)
 	buf_release(&row);
 	buf_release(&json);
 }
-
-/* ---- questions from outside ---- */
 
 #define TOKEN_LEAST 16u
 
@@ -383,8 +375,6 @@ static ow_status open_server(struct fleet *f, struct ow_error *err)
 	report(f, line);
 	return OW_OK;
 }
-
-/* ---- all of it ---- */
 
 static ow_status open_box(struct fleet *f, const char *name, outbox_send_fn send, void *arg,
 			  struct outbox **out, struct ow_error *err)

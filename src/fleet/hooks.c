@@ -19,8 +19,6 @@ extern char **environ;
 
 #define POLL_NS 20000000
 
-/* ---- an address ---- */
-
 static bool goes_on(void *arg)
 {
 	const struct web_hook *h = arg;
@@ -99,8 +97,6 @@ enum outbox_result web_hook_send(void *hook, uint32_t kind, struct str text,
 		       ? OUTBOX_LATER
 		       : OUTBOX_REFUSED;
 }
-
-/* ---- a program ---- */
 
 ow_status command_hook_check(const char *program, struct ow_error *err)
 {

@@ -42,8 +42,6 @@ static const char *phase_name(size_t index)
 	return phase_class_names[phase_class_order[index]];
 }
 
-/* ---- rows ---- */
-
 static void key_text(struct buf *to, const char *key, const char *value)
 {
 	buf_printf(to, ", \"%s\": ", key);
@@ -174,8 +172,6 @@ void rollup_anomaly(struct buf *to, const struct rollup *r, const struct anomaly
 	key_text(to, "file", event->file ? event->file : "");
 	buf_puts(to, "}\n");
 }
-
-/* ---- OpenTelemetry ---- */
 
 static void attribute(struct buf *to, const char *key, const char *value, bool first)
 {

@@ -13,8 +13,6 @@ static int by_rank(const void *x, const void *y)
 	return *(const int32_t *)x - *(const int32_t *)y;
 }
 
-/* ---- what keeps an answer from being certain ---- */
-
 static void add_doubt(struct answer *a, size_t count, const char *one, const char *many)
 {
 	if (!count)
@@ -40,8 +38,6 @@ static void add_doubts(struct answer *a)
 		buf_puts(&a->why, "; the log shows what was called, not what ended");
 	}
 }
-
-/* ---- crash ---- */
 
 static bool conclude_crash(struct answer *a)
 {
@@ -75,8 +71,6 @@ static bool conclude_crash(struct answer *a)
 	return true;
 }
 
-/* ---- mismatch ---- */
-
 static bool conclude_mismatch(struct answer *a)
 {
 	const struct waits *w = a->w;
@@ -108,8 +102,6 @@ static bool conclude_mismatch(struct answer *a)
 		buf_puts(&a->why, "; there is no majority, so it is not known who is right");
 	return true;
 }
-
-/* ---- deadlock ---- */
 
 /* The meetings that a rank waits in and that something keeps from ending. `before`: only those that it entered before. */
 static ssize_t next_blocked(const struct answer *a, int32_t rank, int64_t before, size_t *at)
@@ -228,8 +220,6 @@ static bool conclude_deadlock(struct answer *a, bool *done)
 	buf_puts(&a->why, "the waits go round in a circle");
 	return true;
 }
-
-/* ---- hang ---- */
 
 static bool came_before(const struct hang_meeting *x, const struct hang_meeting *y)
 {
@@ -357,8 +347,6 @@ static bool conclude_hang(struct answer *a, bool *done)
 	return true;
 }
 
-/* ---- ranks without a dump ---- */
-
 static bool conclude_lost(struct answer *a, bool *done)
 {
 	const struct waits *w = a->w;
@@ -405,8 +393,6 @@ static bool conclude_lost(struct answer *a, bool *done)
 	return true;
 }
 
-/* ---- nothing is missing ---- */
-
 static void conclude_running(struct answer *a)
 {
 	const struct waits *w = a->w;
@@ -450,8 +436,6 @@ static void conclude_running(struct answer *a)
 	}
 	a->meeting = -1;
 }
-
-/* ---- all of it ---- */
 
 static bool conclude(struct answer *a)
 {

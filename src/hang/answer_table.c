@@ -10,8 +10,6 @@
 static const char *const conclusion_words[] = { "hang",	 "deadlock", "mismatch",
 						"crash", "none",     "cannot_tell" };
 
-/* ---- rows ---- */
-
 enum {
 	COLUMN_RANK,
 	COLUMN_STATE,
@@ -148,8 +146,6 @@ void answer_row(struct answer *a, struct table *t, int32_t rank)
 				     ? STR("")
 				     : str_from(from[a->job->processes[process].rank_from]));
 }
-
-/* ---- values beside the rows ---- */
 
 static bool add_rank_list(struct answer *a, struct table *out, const char *name, bool missing)
 {

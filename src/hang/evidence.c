@@ -315,8 +315,6 @@ int32_t hang_rank_of_file(struct str file)
 	return begin == end ? HANG_NO_RANK : number_at(str_first(name, end), begin);
 }
 
-/* ---- what functions are ---- */
-
 bool hang_is_collective_call(struct str function, struct str file)
 {
 	static const char *const calls[] = { "all_reduce",
@@ -371,8 +369,6 @@ bool hang_is_waiting_call(struct str function, struct str file)
 			return true;
 	return false;
 }
-
-/* ---- which format ---- */
 
 /* Not JSON, and nothing binary. */
 static bool is_text(struct str head)

@@ -75,8 +75,6 @@ static bool number_of(struct str text, int64_t *value)
 	return json_decimal(text, 0, value) != JSON_NOT_A_NUMBER;
 }
 
-/* ---- entries ---- */
-
 static void begin_entry(struct flight *f)
 {
 	f->entry = (struct flight_entry){
@@ -200,8 +198,6 @@ static void add_elements(int64_t *sum, int64_t more)
 		*sum = INT64_MAX;
 }
 
-/* ---- groups ---- */
-
 static struct flight_group *last_group(struct flight *f)
 {
 	return f->group_count ? &f->groups[f->group_count - 1] : NULL;
@@ -296,8 +292,6 @@ static void comm_value(struct flight *f, struct str text)
 	else if (key_is(f, 3, "nRanks") || key_is(f, 3, "nranks") || key_is(f, 3, "n_ranks"))
 		f->comm_size = value;
 }
-
-/* ---- tokens ---- */
 
 static void top_value(struct flight *f, struct str text)
 {
@@ -405,8 +399,6 @@ static void take_token(struct flight *f, enum json_token token, struct str text)
 		take_scalar(f, token, text);
 }
 
-/* ---- JSON ---- */
-
 static ow_status feed_json(struct flight *f, const struct input *in, struct ow_error *err)
 {
 	struct json_pull *pull = mem_zalloc(f->mem, sizeof(*pull));
@@ -443,8 +435,6 @@ static ow_status feed_json(struct flight *f, const struct input *in, struct ow_e
 	buf_release(&plain);
 	return status;
 }
-
-/* ---- pickles ---- */
 
 struct walk_level {
 	struct pickle_value of;
@@ -541,8 +531,6 @@ static ow_status feed_pickle(struct flight *f, const struct input *in, struct ow
 	return status == OW_OK ? OW_OK : error_set(err, status, "%.900s", why.text);
 }
 
-/* ---- which rank ---- */
-
 static const struct flight_group *group_named(const struct flight *f, struct str name)
 {
 	for (size_t i = 0; i < f->group_count; i++)
@@ -638,8 +626,6 @@ static void find_rank(struct flight *f, struct hang_process *process)
 			  "%.*s is the dump of rank %d according to its content, unlike its name",
 			  (int)MIN(process->file.len, 200u), process->file.ptr, (int)process->rank);
 }
-
-/* ---- into the job ---- */
 
 static uint32_t group_of_entry(struct flight *f, const struct flight_entry *e)
 {

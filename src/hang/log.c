@@ -41,8 +41,6 @@ struct log {
 	bool any;
 };
 
-/* ---- pieces of lines ---- */
-
 /* The text after `word`; ptr is NULL when the line does not contain it. */
 static struct str after(struct str line, const char *word)
 {
@@ -138,8 +136,6 @@ static struct log_rank *rank_state(struct log *log, int32_t rank)
 	return &log->ranks[log->rank_count - 1];
 }
 
-/* ---- PyTorch's watchdog ---- */
-
 static void take_timeout(struct log *log, struct str line, int32_t rank)
 {
 	struct log_rank *state = rank_state(log, rank);
@@ -199,8 +195,6 @@ static void take_progress(struct log *log, struct str line, int32_t rank)
 	if (state->pending != PENDING_NONE && log->job->ops[state->pending].sequence == work)
 		log->job->ops[state->pending].group = group;
 }
-
-/* ---- processes that ended ---- */
 
 static void mark_ended(struct log *log, int64_t rank, const char *why, struct str detail)
 {
@@ -282,8 +276,6 @@ static void take_exit(struct log *log, struct str line)
 		log->report_rank = HANG_NO_RANK;
 	}
 }
-
-/* ---- NCCL's own lines ---- */
 
 static struct log_comm *comm_of(struct log *log, struct str process, struct str pointer)
 {
@@ -406,8 +398,6 @@ static void add_calls(struct log *log)
 			  "rank they belong to",
 			  (int)MIN(log->file.len, 200u), log->file.ptr, unknown);
 }
-
-/* ---- lines ---- */
 
 static void take_line(struct log *log, struct str line)
 {

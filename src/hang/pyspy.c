@@ -76,8 +76,6 @@ static void add_frame(struct pyspy *p, struct str name, struct str file, int64_t
 	buf_puts(&p->stack, ")");
 }
 
-/* ---- text ---- */
-
 /* "    load_batch (train.py:88)" */
 static void text_frame(struct pyspy *p, struct str line)
 {
@@ -123,8 +121,6 @@ static ow_status read_text(struct pyspy *p, const struct input *in, struct ow_er
 	end_thread(p);
 	return status;
 }
-
-/* ---- JSON: a list of threads ---- */
 
 struct pyspy_json {
 	struct pyspy *p;

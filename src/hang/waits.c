@@ -11,8 +11,6 @@
 #define OTHER_RUN_NS (2 * 3600 * 1000000000LL)
 #define MESSAGES_MAX 64u /* of a process that are looked at: the oldest that are not complete */
 
-/* ---- which process is which rank ---- */
-
 static int by_value(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -243,8 +241,6 @@ static ow_status give_ranks(struct waits *w, struct ow_error *err)
 	return OW_OK;
 }
 
-/* ---- what each rank did in each group ---- */
-
 static int by_place(const void *a, const void *b, void *arg)
 {
 	const struct hang_job *job = arg;
@@ -390,8 +386,6 @@ const struct own_group *waits_own(const struct waits *w, int32_t rank, uint32_t 
 			return &w->own[r->first_own + i];
 	return NULL;
 }
-
-/* ---- meetings ---- */
 
 /* The operation of the rank with that sequence number, the last if several are of one launch; NULL: not kept. */
 static const struct hang_op *op_at(const struct waits *w, int32_t rank, uint32_t group,
@@ -654,8 +648,6 @@ static ow_status make_meetings(struct waits *w, struct ow_error *err)
 	return OW_OK;
 }
 
-/* ---- messages ---- */
-
 static int32_t job_rank(const struct waits *w, uint32_t group, int32_t member)
 {
 	const struct hang_group *g = &w->job->groups[group];
@@ -732,8 +724,6 @@ static bool add_message(struct waits *w, const struct hang_op *op, int32_t self,
 	       vec_push(w->mem, w->pending, w->pending_count, w->pending_cap,
 			(struct pending){ w->meeting_count - 1, op->order, at });
 }
-
-/* ---- what each rank waits in ---- */
 
 static int by_order(const void *a, const void *b)
 {

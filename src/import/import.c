@@ -22,7 +22,7 @@ const size_t importer_count = ARRAY_COUNT(importers);
 #define CERTAIN 90 /* with this score no other format is considered */
 #define SNIFF_BYTES ((size_t)64 << 10)
 #define TAIL_BYTES ((size_t)64)
-#define OPEN_INPUTS 64 /* keep a descriptor; what comes after them does without */
+#define OPEN_INPUTS 64 /* number of inputs that keep a descriptor; later ones do without */
 
 const struct importer *importer_find(struct str name)
 {
@@ -46,12 +46,12 @@ static const struct importer *best_match(const struct sniff *sniff)
 		}
 	}
 	if (best_score && best_score < CERTAIN && unreadable_content(sniff->head))
-		return NULL; /* text of other programs may look like folded stacks, say */
+		return NULL; /* text of other programs may look like folded stacks, for example */
 	return best;
 }
 
-/* Formats that are known by their last bytes only (checkpoints) are not seen here: from a pipe, they
- * have to fit in memory. */
+/* Judges the head of a stream. Formats that are recognised by their last bytes (checkpoints) are
+ * not seen here: from a pipe, they must fit in memory. */
 ow_status import_judge(const char *name, struct str head, struct ow_error *err)
 {
 	struct sniff sniff = { .path = name,
@@ -90,7 +90,7 @@ const struct importer *importer_recognise(const struct input *in, struct ow_erro
 	return best;
 }
 
-/* The model keeps inputs open: arguments and definitions are read from them on demand. */
+/* Keeps the input open in the model, because arguments and definitions are read on demand. */
 static ow_status keep_input(struct builder *b, source_id source, struct input *in,
 			    struct ow_error *err)
 {
@@ -115,7 +115,8 @@ void import_discard(struct prepared *prepared)
 	prepared->in = NULL;
 }
 
-/* Files that no importer would accept are not unpacked to disk, unless the caller names the format. */
+/* Unpacks an input. Files that no importer would accept are not unpacked to disk, unless the
+ * caller names the format. */
 static ow_status unpack(struct input *in, const struct importer *importer,
 			struct unpack_result *unpacked, struct ow_error *err)
 {
@@ -124,7 +125,7 @@ static ow_status unpack(struct input *in, const struct importer *importer,
 	return unpack_input_with(in, &options, unpacked, err);
 }
 
-/* Recognises an unpacked input, which it takes over. */
+/* Recognises an unpacked input and takes it over. */
 static ow_status prepare_unpacked(struct input *in, const struct importer *importer,
 				  const struct unpack_result *unpacked, struct prepared *prepared,
 				  struct ow_error *err)
@@ -162,8 +163,6 @@ ow_status import_prepare(struct input *in, const struct importer *importer,
 	return prepare_unpacked(in, importer, &unpacked, prepared, err);
 }
 
-/* ---- archives ---- */
-
 void prepared_list_init(struct prepared_list *list, struct mem *mem)
 {
 	*list = (struct prepared_list){ .mem = mem };
@@ -183,7 +182,8 @@ static bool list_room(struct prepared_list *list)
 	return vec_reserve(list->mem, list->items, list->cap, list->count + 1);
 }
 
-/* Takes over the last item, which has been made. Thousands of files are more than may be open at once. */
+/* Adds the last item, which has been made. Its descriptor may be closed, because thousands of files cannot
+ * be open at once. */
 static ow_status add_prepared(struct prepared_list *list, struct ow_error *err)
 {
 	struct prepared *prepared = &list->items[list->count];
@@ -198,7 +198,7 @@ static ow_status add_prepared(struct prepared_list *list, struct ow_error *err)
 	return status;
 }
 
-/* A member: packed itself, maybe, but no archive in an archive. */
+/* Prepares a member, which may itself be compressed, but not an archive. */
 static ow_status prepare_member(const struct archive *a, const struct input *in, size_t index,
 				const struct importer *importer, struct prepared_list *list,
 				struct ow_error *err)
@@ -216,7 +216,7 @@ static ow_status prepare_member(const struct archive *a, const struct input *in,
 		input_close(&member);
 		return status;
 	}
-	if (unpacked.truncated) { /* the inner damage is the nearer one */
+	if (unpacked.truncated) { /* the inner damage is more specific */
 		unpacked.container = taken.container;
 		taken = unpacked;
 	}
@@ -226,7 +226,7 @@ static ow_status prepare_member(const struct archive *a, const struct input *in,
 	return add_prepared(list, err);
 }
 
-/* An archive of which nothing can be read may be a model, say; NULL when that is not known. */
+/* Returns what an archive without readable members is, such as a model; NULL if unknown. */
 static const char *what_archive_is(const struct archive *a, const char *name)
 {
 	const char *what = NULL;
@@ -236,7 +236,7 @@ static const char *what_archive_is(const struct archive *a, const char *name)
 	return what ? what : unreadable_name(name);
 }
 
-/* A file that cannot be unpacked may be of a format that its name gives away. */
+/* Explains a file that cannot be unpacked by the format that its name suggests. */
 static ow_status unpacking_failed(const struct input *in, ow_status status, struct ow_error *err)
 {
 	const char *what =
@@ -367,7 +367,7 @@ ow_status import_prepared(struct builder *b, struct prepared *prepared,
 	if (status == OW_OK)
 		status = input_check_unchanged(prepared->in, err);
 	prepared->in->progress = NULL; /* belongs to the caller of this load */
-	prepared->in = NULL;	       /* the model's now */
+	prepared->in = NULL;	       /* now owned by the model */
 	if (out)
 		*out = ctx;
 	return status;
@@ -399,7 +399,7 @@ ow_status import_input(struct builder *b, struct input *in, const struct importe
 ow_status import_finish(struct builder *b, const struct import_options *options,
 			struct ow_error *err)
 {
-	if (b->m->backing && b->m->backing->frozen) { /* as it was saved */
+	if (b->m->backing && b->m->backing->frozen) { /* the order as it was saved */
 		if (!options->input_shape_count)
 			return OW_OK;
 		OW_TRY(model_thaw(b->m, err));
@@ -410,7 +410,7 @@ ow_status import_finish(struct builder *b, const struct import_options *options,
 
 #define ARGS_AT_ONCE 256
 
-/* Arguments that an importer reads on demand, of all events. */
+/* Reads arguments of all events that an importer reads on demand. */
 static ow_status read_args(const struct model *m, struct ow_error *err)
 {
 	const struct args_reader *reader = model_args_reader(m, 1);

@@ -28,8 +28,6 @@ struct unreadable {
 	const char *what;
 };
 
-/* ---- what cannot be said in a line of the table ---- */
-
 /* "go 1.22 trace" and zeros. */
 static bool go_trace(struct str head)
 {
@@ -157,8 +155,6 @@ static bool cachegrind(struct str head)
 	       str_find(text, STR("\nfl=")) != STR_NONE;
 }
 
-/* ---- the table ---- */
-
 #define BYTES(offset, bytes)                                                                       \
 	.how = BY_BYTES, .at = (offset), .words = { (bytes), sizeof(bytes) - 1 }
 #define TEXT(text) .how = BY_TEXT, .words = { (text), sizeof(text) - 1 }
@@ -172,8 +168,6 @@ static bool cachegrind(struct str head)
 static const struct unreadable unreadables[] = {
 #include "import/unreadable.def"
 };
-
-/* ---- keys ---- */
 
 static size_t skip_blank(struct str text, size_t at)
 {

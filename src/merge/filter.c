@@ -275,8 +275,6 @@ bool filter_time(const struct merge_file *file, const struct json_event *ev)
 	return !file->m->filter.times || (event_span(ev, &span) && time_wanted(file, span));
 }
 
-/* ---- pairs ---- */
-
 static uint64_t hash_value(uint64_t hash, const struct json_event *ev, enum json_field field)
 {
 	return map_hash_u64(hash, str_hash(text_of(ev, field)));

@@ -9,8 +9,6 @@
 
 #include <stdarg.h>
 
-/* ---- the bytes of the output, in their order ---- */
-
 static ow_status put(struct merge *m, struct str bytes, struct ow_error *err)
 {
 	m->counts->bytes_out += bytes.len;
@@ -177,8 +175,6 @@ static void measure_pass(struct pass *pass)
 			       .threads = pass->m->threads };
 }
 
-/* ---- what is wanted of each file ---- */
-
 static bool wanted(const struct merge *m, int64_t step)
 {
 	return step >= m->options->first_step && step <= m->options->last_step;
@@ -262,8 +258,6 @@ static ow_status spans_choose(struct merge *m)
 	return OW_OK;
 }
 
-/* ---- the order of the passes ---- */
-
 #define ID_BITS_MAX 48 /* addresses fit */
 #define NUMBER_BITS 53 /* what viewers keep exactly */
 
@@ -310,8 +304,6 @@ static bool poll_input(void *arg, uint64_t done, uint64_t total)
 	(void)done, (void)total;
 	return merge_poll(arg);
 }
-
-/* ---- before writing ---- */
 
 static void choose_id_bits(struct merge *m)
 {
@@ -379,8 +371,6 @@ static ow_status decide(struct merge *m)
 	return processes_number(m);
 }
 
-/* ---- writing ---- */
-
 static bool facts_held(const struct merge *m)
 {
 	for (size_t i = 0; i < m->file_count; i++) {
@@ -418,8 +408,6 @@ static ow_status write_trace(struct merge *m)
 	OW_TRY(top_level_write(m));
 	return merged_finish(m, m->err);
 }
-
-/* ---- reporting ---- */
 
 static void report_file(struct merge *m, const struct merge_file *file)
 {

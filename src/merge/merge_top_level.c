@@ -44,8 +44,6 @@ static ow_status flush(struct top_level *t, bool all)
 	return status;
 }
 
-/* ---- names ---- */
-
 static bool add_pid(struct buf *out, const struct process *process)
 {
 	if (process->changed)
@@ -95,8 +93,6 @@ static ow_status write_names(struct top_level *t)
 	}
 	return OW_OK;
 }
-
-/* ---- keys ---- */
 
 static bool same_key(struct str key, const char *const *list, size_t count)
 {
@@ -166,8 +162,6 @@ static bool looks_secret(struct str key)
 	}
 	return underscore && key.len > 2;
 }
-
-/* ---- frames and samples ---- */
 
 /* One frame: its key, and the frame it was called from, are of this file. */
 static ow_status add_frame(struct top_level *t, struct merge_file *file,
@@ -303,8 +297,6 @@ static ow_status write_joined(struct top_level *t, const char *key, enum json_ki
 	return flush(t, false);
 }
 
-/* ---- members that all files share ---- */
-
 static ow_status hash_member(struct top_level *t, struct merge_file *file,
 			     const struct merge_member *member, uint64_t *hash)
 {
@@ -429,8 +421,6 @@ static ow_status write_shared(struct top_level *t)
 	leave(t, file);
 	return status;
 }
-
-/* ---- metadata ---- */
 
 static const char *align_name(enum merge_align align)
 {
@@ -557,8 +547,6 @@ static ow_status write_metadata(struct top_level *t)
 	buf_puts(out, "}");
 	return OW_OK;
 }
-
-/* ---- all of it ---- */
 
 /* Only how viewers show times; the finest unit of any file. */
 static ow_status write_unit(struct top_level *t)

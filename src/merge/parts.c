@@ -9,8 +9,6 @@
  */
 #include "merge/merge_int.h"
 
-/* ---- turns ---- */
-
 static void stop(struct pass *pass)
 {
 	pthread_mutex_lock(&pass->lock);
@@ -73,8 +71,6 @@ bool worker_take_turn(struct merge_worker *w)
 	}
 	return !w->wrong_guess;
 }
-
-/* ---- one part ---- */
 
 /* The scanner's memory stays when it goes to another file. */
 void worker_aim(struct merge_worker *w, struct merge_file *file)
@@ -202,8 +198,6 @@ static void settle(struct merge_worker *w, uint64_t to)
 			settle_part(w);
 	}
 }
-
-/* ---- units: the parts of all files in a row ---- */
 
 static size_t part_bytes(const struct merge *m)
 {

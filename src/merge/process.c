@@ -30,8 +30,6 @@ void processes_release(struct processes *p)
 	pthread_mutex_destroy(&p->lock);
 }
 
-/* ---- keys ---- */
-
 /* What a pid is: numbers and text of digits are the same, other text is text, anything else is none. */
 static void read_pid(const struct json_value *value, struct process *to)
 {
@@ -81,8 +79,6 @@ static struct process *find(const struct processes *p, const struct process *key
 	}
 	return NULL;
 }
-
-/* ---- new numbers ---- */
 
 static bool is_taken(const struct processes *p, const struct process *key)
 {
@@ -154,8 +150,6 @@ ow_status processes_number(struct merge *m)
 	return OW_OK;
 }
 
-/* ---- the table ---- */
-
 static struct process *add(struct processes *p, const struct process *key, uint64_t hash)
 {
 	struct process *process = ARENA_NEW(&p->arena, struct process);
@@ -189,8 +183,6 @@ struct process *process_of(struct merge *m, uint32_t file, const struct json_val
 }
 
 #define COMPONENTS_MAX 8 /* of a path, to distinguish equal names */
-
-/* ---- numbers in names ---- */
 
 static bool same_letter(char a, char b)
 {
@@ -255,8 +247,6 @@ static int64_t rank_of(const struct merge_file *file)
 	return file->facts.rank != NO_NUMBER ? file->facts.rank : file->name_rank;
 }
 
-/* ---- labels that differ ---- */
-
 static int by_name(const void *a, const void *b)
 {
 	return str_cmp((*(struct merge_file *const *)a)->name,
@@ -312,8 +302,6 @@ static ow_status choose_names(struct merge *m, struct merge_file **order)
 	}
 	return OW_OK;
 }
-
-/* ---- labels ---- */
 
 static int width_of(struct merge *m, bool ranks)
 {

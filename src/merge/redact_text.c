@@ -4,8 +4,6 @@
  */
 #include "merge/redact_text.h"
 
-/* ---- which texts ---- */
-
 static const struct {
 	const char *key;
 	enum redact_rule rule;
@@ -324,8 +322,6 @@ static bool is_number(struct str text)
 	return str_find_char(text, ' ') == STR_NONE || text.ptr[0] == '(' || text.ptr[0] == '[';
 }
 
-/* ---- one text ---- */
-
 static void put_value(struct redact_text *r, struct str text, enum redact_rule rule)
 {
 	if (!text.len || rule >= RULE_KEEP || is_number(text) ||
@@ -361,8 +357,6 @@ static void end_text(struct redact_text *r)
 	}
 	buf_add_char(&r->out, '"');
 }
-
-/* ---- the stream ---- */
 
 static void open_level(struct redact_text *r, bool object)
 {

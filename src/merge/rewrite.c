@@ -106,8 +106,6 @@ bool frame_id_move(uint32_t file, const struct json_value *id, struct buf *out)
 
 #define SEPARATOR ",\n" /* before every event; the first loses its comma when it is written */
 
-/* ---- edits ---- */
-
 /* The text in scratch from `from` on replaces these bytes. */
 static void add_edit(struct merge_worker *w, const struct json_event *ev, const char *at,
 		     size_t len, size_t from)
@@ -248,8 +246,6 @@ static void edit_label(struct merge_worker *w, const struct json_event *ev)
 	add_edit(w, ev, name.at, 0, from);
 }
 
-/* ---- ids ---- */
-
 /* Ids of objects, counters and contexts belong to their process, whose pid makes them distinct. */
 static bool has_global_id(char ph)
 {
@@ -289,8 +285,6 @@ static void edit_ids(struct merge_worker *w, const struct json_event *ev, char p
 	if (json_event_has(ev, FIELD_SF))
 		edit_frame(w, ev, &ev->value[FIELD_SF]);
 }
-
-/* ---- times ---- */
 
 static bool is_zero(struct str text)
 {
@@ -332,8 +326,6 @@ static void edit_ts(struct merge_worker *w, const struct json_event *ev, char ph
 		return;
 	edit_time(w, ev, ts);
 }
-
-/* ---- what is rare ---- */
 
 /* Counters of many values in one event: "entries":[[ts, value, …], …] */
 static void edit_entries(struct merge_worker *w, const struct json_event *ev, struct str list)

@@ -10,8 +10,6 @@
 
 #include <unistd.h>
 
-/* ---- what stands around the events of a file ---- */
-
 #define SMALL_VALUE ((uint64_t)256 << 10)
 #define FIRST_EVENTS 1000 /* of which one must look like one */
 
@@ -35,8 +33,6 @@ void faults_add(struct faults *to, const struct faults *more)
 		to->truncated_at = more->truncated_at;
 	}
 }
-
-/* ---- members ---- */
 
 ow_status member_read(struct merge_file *file, const struct merge_member *member, uint64_t max,
 		      struct buf *text, struct ow_error *err)
@@ -167,8 +163,6 @@ void outline_rewind(struct merge_file *file)
 	file->events_in = file->events_out = file->filtered = file->repaired = file->untimed = 0;
 }
 
-/* ---- the first look ---- */
-
 /* Whether the list at the scanner's place has events. Empty lists are fine, too. */
 static bool has_events(struct json_scan *scan)
 {
@@ -234,8 +228,6 @@ static ow_status outline_file(struct merge_file *file, struct ow_error *err)
 	return status;
 }
 
-/* ---- pids ---- */
-
 static ow_status sample(struct merge_file *file, struct json_scan *scan, struct ow_error *err)
 {
 	static const struct json_value none;
@@ -283,8 +275,6 @@ ow_status outline_sample(struct merge *m)
 	}
 	return OW_OK;
 }
-
-/* ---- the files ---- */
 
 #define UNPACK_MEMORY ((size_t)1 << 20) /* larger content goes to a file */
 #define HELD_MAX ((size_t)64 << 20)	/* and small content, too, beyond this sum */
@@ -359,8 +349,6 @@ static void open_some(void *arg, unsigned thread)
 		open_source(o->m, &o->sources[i]);
 	}
 }
-
-/* ---- files of the merge ---- */
 
 static struct merge_file *new_file(struct merge *m, const char *path)
 {
@@ -636,8 +624,6 @@ void sources_release(struct merge *m)
 	mem_free(m->mem, m->files, m->file_cap * sizeof(*m->files));
 	input_pool_release(m->pool);
 }
-
-/* ---- opening again ---- */
 
 static ow_status reopen(struct merge_file *file, struct ow_error *err)
 {

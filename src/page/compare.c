@@ -77,8 +77,6 @@ static ow_status compare(struct ow_ui *ui, bool frames, ow_result **result, stru
 	return ow_diff(all, base, all + base, other, &options, result, err);
 }
 
-/* ---- two ranks ---- */
-
 /* The file of a rank, as it was given or found in a folder. */
 static ow_status find_file(struct ow_ui *ui, int64_t rank, const char **path, struct ow_error *err)
 {

@@ -21,8 +21,6 @@ static void add_text(struct buf *to, const char *key, struct str text)
 	json_quote(to, text);
 }
 
-/* ---- one event ---- */
-
 static void add_frames(struct buf *to, const struct model *m, stack_id stack)
 {
 	uint32_t count = 0;
@@ -282,8 +280,6 @@ PAGE_HANDLER(sample)
 		buf_puts(&reply->body, "}\n");
 }
 
-/* ---- sums by name ---- */
-
 struct name_sum {
 	uint32_t name, first; /* first: the event that takes longest */
 	uint64_t count;
@@ -362,8 +358,6 @@ static int64_t known_duration(const struct model *m, uint32_t event)
 {
 	return MAX(m->event.dur_ns[event], 0);
 }
-
-/* ---- search ---- */
 
 static void on_invalid(void *arg, struct str pattern, const char *why)
 {
@@ -548,8 +542,6 @@ PAGE_HANDLER(search)
 	if (status != OW_OK)
 		page_fail(reply, status, &err);
 }
-
-/* ---- an area ---- */
 
 /* Which tracks: numbers with commas between; all without any. */
 static bool *choose_tracks(const struct model *m, const char *list, struct arena *arena)

@@ -236,8 +236,6 @@ PAGE_HANDLER(gap)
 		page_fail(reply, status, &err);
 }
 
-/* ---- a chain of links ---- */
-
 struct chain {
 	struct u64set seen;
 	struct buf *to;

@@ -104,8 +104,6 @@ static void add_edge(struct graph *g, uint32_t from, uint32_t to, bool control)
 		    !map_add(&g->edge_map, hash, (uint32_t)(g->edge_count - 1));
 }
 
-/* ---- dataflow ---- */
-
 static bool is_open(const struct graph *g, struct str scope)
 {
 	for (size_t i = 0; i < g->open_count; i++)
@@ -159,8 +157,6 @@ static void add_inputs(struct graph *g)
 		}
 }
 
-/* ---- calls ---- */
-
 /* The type of an event's op, which is what the view work sums by; without one its name. */
 static uint32_t call_node(struct graph *g, uint32_t event)
 {
@@ -208,8 +204,6 @@ static void add_calls(struct graph *g)
 			add_edge(g, call_node(g, m->link.src[i].v), call_node(g, m->link.dst[i].v),
 				 true);
 }
-
-/* ---- the answer ---- */
 
 static int by_weight(const void *a, const void *b, void *arg)
 {

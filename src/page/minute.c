@@ -93,8 +93,6 @@ static ow_status start_child(struct ow_ui *ui, struct page_child *child, const c
 	return ow_ui_open(&path, 1, &options, &child->ui, err);
 }
 
-/* ---- what the daemon lists ---- */
-
 PAGE_HANDLER(anomalies)
 {
 	struct ow_ui *u = ui;
@@ -133,8 +131,6 @@ static bool is_saved(struct ow_ui *ui, struct str path, struct ow_error *err)
 			  "the daemon does not list this file, or its minute is not over yet");
 	return found;
 }
-
-/* ---- opening ---- */
 
 static ow_status open_file(struct ow_ui *ui, struct str path, const char **address,
 			   struct ow_error *err)
@@ -213,8 +209,6 @@ PAGE_HANDLER(minute)
 	if (status != OW_OK)
 		page_fail(reply, status, &err);
 }
-
-/* ---- downloads ---- */
 
 bool page_send_file(struct server_reply *reply, const char *path)
 {

@@ -132,8 +132,6 @@ PAGE_HANDLER(sql)
 	arena_release(&arena);
 }
 
-/* ---- the tables ---- */
-
 struct listing {
 	struct buf *to;
 	bool first;
@@ -176,8 +174,6 @@ PAGE_HANDLER(tables)
 	}
 	buf_puts(to, "]\n");
 }
-
-/* ---- named queries ---- */
 
 static void add_params(struct buf *to, const ow_queries *queries, const struct ow_query_info *query)
 {

@@ -21,8 +21,6 @@ struct report {
 	bool first; /* no answer was written yet */
 };
 
-/* ---- parts of the file ---- */
-
 static void add_base64(struct buf *to, const unsigned char *bytes, size_t len)
 {
 	static const char digits[] =
@@ -100,8 +98,6 @@ static void add_json(struct buf *to, struct str json)
 		}
 	buf_add(to, json.ptr + from, json.len - from);
 }
-
-/* ---- answers ---- */
 
 typedef void handler(void *ui, const struct server_request *request, struct server_reply *reply);
 
@@ -196,8 +192,6 @@ static void add_answer(struct report *r, const char *key, handler *handle)
 	}
 	buf_release(&reply.body);
 }
-
-/* ---- the timeline ---- */
 
 struct chosen {
 	struct buf tiles; /* as /api/tiles answers */
@@ -343,8 +337,6 @@ static ow_status add_timeline(struct report *r, struct ow_error *err)
 	arena_release(&arena);
 	return status;
 }
-
-/* ---- the file ---- */
 
 static void add_text(struct buf *to, struct str text)
 {

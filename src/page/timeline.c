@@ -10,8 +10,6 @@
 #define TILES_MAX 512u	/* per request */
 #define NAMES_MAX 4096u /* per request */
 
-/* ---- names and colours ---- */
-
 str_id page_event_name(const struct model *m, uint32_t event)
 {
 	str_id own = COLUMN_GET(m->event.name, event);
@@ -45,8 +43,6 @@ static uint8_t sample_tint(const struct model *m, uint32_t sample)
 
 	return (uint8_t)((unsigned)COLUMN_GET(m->sample.phase, sample) << 4 | shade);
 }
-
-/* ---- rows ---- */
 
 static const char *const row_kinds[] = { "events", "samples", "counter", "series" };
 
@@ -164,8 +160,6 @@ PAGE_HANDLER(rows)
 	if (status != OW_OK)
 		page_fail(reply, status, &err);
 }
-
-/* ---- tiles ---- */
 
 static void pad(struct buf *to, size_t align)
 {

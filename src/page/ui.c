@@ -10,8 +10,6 @@
 #include "base/json_escape.h"
 #include "model/event_filter.h"
 
-/* ---- answers ---- */
-
 bool page_ready(struct ow_ui *ui, struct server_reply *reply)
 {
 	struct ow_error err = { 0 };
@@ -50,8 +48,6 @@ bool page_write(void *buf, const void *bytes, size_t len)
 	buf_add(to, bytes, len);
 	return !to->failed;
 }
-
-/* ---- the page itself ---- */
 
 PAGE_HANDLER(asset)
 {
@@ -256,8 +252,6 @@ static void dispatch(void *arg, const struct server_request *request, struct ser
 		}
 }
 
-/* ---- loading ---- */
-
 static bool on_progress(void *arg, const char *file, uint64_t done, uint64_t total)
 {
 	struct ow_ui *ui = arg;
@@ -388,8 +382,6 @@ static void *load(void *arg)
 	atomic_store(&ui->state, OW_UI_FAILED);
 	return NULL;
 }
-
-/* ---- the public functions ---- */
 
 void ow_ui_options_init(struct ow_ui_options *options)
 {

@@ -10,8 +10,6 @@
 
 #include <errno.h>
 
-/* ---- fields ---- */
-
 static int hex_value(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -61,8 +59,6 @@ static bool to_real(struct str field, double *value)
 	*value = strtod(text, &end);
 	return !*end;
 }
-
-/* ---- types ---- */
 
 /* "Nullable(LowCardinality(String))" is about a String. */
 static struct str bare_type(struct str type)
@@ -120,8 +116,6 @@ static void widen(enum column_type *types, size_t count, struct str rest)
 			if (types[i] == TYPE_INT && !is_null(field) && !str_to_i64(field, &number))
 				types[i] = TYPE_NUMBER;
 }
-
-/* ---- the whole ---- */
 
 static ow_status unreadable(struct ow_error *err)
 {

@@ -25,8 +25,6 @@ static const char parts_table[] = "CREATE TABLE IF NOT EXISTS opwatch_baseline_p
 				  "part UInt32, data String) ENGINE = "
 				  "MergeTree() PARTITION BY id ORDER BY (id, part)";
 
-/* ---- RowBinary ---- */
-
 static void put_int(struct buf *to, uint64_t value, unsigned bytes)
 {
 	for (unsigned i = 0; i < bytes; i++)
@@ -95,8 +93,6 @@ static ow_status insert(struct click *click, const char *text, const struct buf 
 		return error_no_memory(err);
 	return click_insert(click, str_from(text), NULL, give, &body, err);
 }
-
-/* ---- storing ---- */
 
 static ow_status make_id(char id[BASELINE_ID + 1], struct ow_error *err)
 {
@@ -202,8 +198,6 @@ ow_status baseline_store(struct click *click, const char *path, const struct bas
 		status = send_facts(click, id, facts, bytes, parts, err);
 	return status;
 }
-
-/* ---- reading ---- */
 
 static bool has_no_tables(const struct click *click)
 {

@@ -11,8 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- claims ---- */
-
 static ow_status insert_state(struct claim *claim, struct click *click, enum claim_state state,
 			      struct ow_error *err)
 {
@@ -238,8 +236,6 @@ ow_status claim_abandoned(struct claim *claim, uint64_t published, uint64_t *pus
 	buf_release(&answer);
 	return status;
 }
-
-/* ---- publishing ---- */
 
 ow_status published_find(const struct claim *claim, struct published *published,
 			 struct ow_error *err)

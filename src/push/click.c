@@ -11,8 +11,6 @@
 
 #define CONTROL_ANSWER (256u << 20) /* the longest answer to a statement of our own */
 
-/* ---- what a refusal means ---- */
-
 /* Exceptions that mean something to us, by their numbers in ClickHouse's ErrorCodes. */
 static const struct meaning {
 	int code;
@@ -165,8 +163,6 @@ static ow_status explain_failure(struct click *click, const struct http_answer *
 	return err && err->status != OW_OK ? err->status : OW_E_INTERNAL;
 }
 
-/* ---- statements ---- */
-
 uint64_t click_now_ms(void)
 {
 	return (uint64_t)(steady_ns() / 1000000);
@@ -203,8 +199,6 @@ void click_close(struct click *click)
 	arena_release(&click->arena);
 }
 
-/* ---- pauses ---- */
-
 static bool is_cancelled(const struct click *click)
 {
 	const struct http_options *http = &click->options.http;
@@ -225,8 +219,6 @@ bool click_pause(struct click *click, unsigned attempt, uint64_t began_ms)
 		nanosleep(&(struct timespec){ 0, 10 * 1000 * 1000 }, NULL);
 	return !is_cancelled(click);
 }
-
-/* ---- statements ---- */
 
 /* Views are subqueries, and older servers (18.16) filter their rows only after reading all runs, unless asked. */
 #define PUSH_DOWN "&enable_optimize_predicate_expression=1"
@@ -382,8 +374,6 @@ ow_status click_insert(struct click *click, struct str text, const char *query_i
 	buf_release(&target);
 	return status;
 }
-
-/* ---- texts ---- */
 
 static void quote(struct buf *to, struct str text, char mark)
 {

@@ -34,8 +34,6 @@ void http_encode(struct buf *to, struct str text)
 #include <strings.h>
 #include <time.h>
 
-/* ---- the library ---- */
-
 /* The functions that are called, found by name. */
 struct curl_api {
 	CURL *(*easy_init)(void);
@@ -113,8 +111,6 @@ ow_status http_available(struct ow_error *err)
 			 why);
 }
 
-/* ---- one server ---- */
-
 struct http {
 	struct mem *mem;
 	struct arena arena;
@@ -132,8 +128,6 @@ struct http {
 	uint64_t moved_ms; /* when that changed */
 	char problem[CURL_ERROR_SIZE];
 };
-
-/* ---- what libcurl calls ---- */
 
 static size_t on_body(char *to, size_t size, size_t count, void *arg)
 {
@@ -241,8 +235,6 @@ static int on_progress(void *arg, curl_off_t to_get, curl_off_t got, curl_off_t 
 				!http->options.keep_going(http->options.keep_going_arg));
 }
 
-/* ---- making one ---- */
-
 static bool add_header(struct curl_slist **list, const char *line)
 {
 	struct curl_slist *longer = loaded.slist_append(*list, line);
@@ -349,8 +341,6 @@ void http_free(struct http *http)
 	arena_release(&http->arena);
 	mem_free(mem, http, sizeof(*http));
 }
-
-/* ---- a request ---- */
 
 /* Where trusted certificates are, as the program curl lets one say it. */
 static const char *certificates(void)

@@ -65,8 +65,6 @@ void native_start(struct native *native, const struct table *table, uint32_t par
 	native->block.failed = false;
 }
 
-/* ---- bytes ---- */
-
 static char *put_length(char *to, size_t value)
 {
 	for (; value >= 0x80; value >>= 7)
@@ -102,8 +100,6 @@ static void add_same(struct buf *to, const void *value, size_t size, uint32_t ro
 		memcpy(to->ptr + to->len + i * size, value, size);
 	to->len += size * rows;
 }
-
-/* ---- columns ---- */
 
 /* A byte per row: 1 where there is no value. */
 static void add_null_map(struct buf *to, const struct table_vec *vec, uint32_t rows)
@@ -197,8 +193,6 @@ static ow_status add_column(struct native *n, uint32_t column, uint32_t rows)
 		add_numbers(&n->block, info, &vec, rows);
 	return OW_OK;
 }
-
-/* ---- blocks ---- */
 
 static ow_status make_block(struct native *n)
 {

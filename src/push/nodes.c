@@ -9,8 +9,6 @@
 #define NODES_MAX 4096
 #define SLOTS_MAX 65536
 
-/* ---- which ones ---- */
-
 static ow_status one_node(struct nodes *nodes, const struct address *address, struct ow_error *err)
 {
 	nodes->items = ARENA_ARRAY(&nodes->arena, struct node, 1);
@@ -149,8 +147,6 @@ void nodes_release(struct nodes *nodes)
 	*nodes = (struct nodes){ 0 };
 }
 
-/* ---- what they have ---- */
-
 static const struct plan_table *table_of(const struct plan *plan, struct str name)
 {
 	for (uint32_t i = 0; i < plan->table_count; i++)
@@ -261,8 +257,6 @@ ow_status nodes_list_batches(struct nodes *nodes, uint32_t index, const struct p
 	return status;
 }
 
-/* ---- dropping ---- */
-
 #define DELETION_MS 3600000 /* the server writes the parts again that have such rows */
 
 static ow_status await_deletion(const char *table, struct click *click, struct ow_error *err)
@@ -370,8 +364,6 @@ ow_status nodes_drop(const struct plan *plan, uint64_t push, struct click *click
 	buf_release(&answer);
 	return status;
 }
-
-/* ---- insertions of a client that died ---- */
 
 static ow_status count_running(struct click *click, const char *prefix, uint64_t *count,
 			       struct ow_error *err)

@@ -21,8 +21,6 @@
 #define SILENCE_MS 300000 /* a server that merges may say nothing for long */
 #define COUNT_REPEATS 3	  /* a batch whose rows do not come out right is not sent for ever */
 
-/* ---- sending batches, from several threads ---- */
-
 struct work {
 	const struct push_options *options;
 	const struct plan *plan;
@@ -61,8 +59,6 @@ static void work_release(struct work *work)
 {
 	pthread_mutex_destroy(&work->lock);
 }
-
-/* ---- going on, or not ---- */
 
 static void fail_work(struct work *work, ow_status status, const struct ow_error *err)
 {
@@ -147,8 +143,6 @@ static ow_status work_open(struct work *work, const struct address *address, str
 
 	return click_open(click, work->mem, address, &options, err);
 }
-
-/* ---- one batch ---- */
 
 static void name_batch(const struct plan *plan, uint32_t index, char *to, size_t size)
 {
@@ -240,8 +234,6 @@ static ow_status send_batch(struct worker *w, struct click *click, uint32_t inde
 	}
 }
 
-/* ---- all of them ---- */
-
 static ow_status click_for(struct worker *w, uint32_t node, struct click **click)
 {
 	*click = &w->clicks[node];
@@ -331,8 +323,6 @@ static ow_status work_run(struct work *work, struct ow_error *err)
 	return work_why(work, err);
 }
 
-/* ---- the order of a push ---- */
-
 struct push {
 	const struct push_options *options;
 	struct mem *mem;
@@ -345,8 +335,6 @@ struct push {
 	struct click entry, beat;
 	struct push_summary *summary;
 };
-
-/* ---- nodes ---- */
 
 static ow_status find_nodes(struct push *p, struct ow_error *err)
 {
@@ -423,8 +411,6 @@ static uint32_t batches_there(const struct push *p)
 	}
 	return count;
 }
-
-/* ---- before ---- */
 
 static ow_status take_claim(struct push *p, struct ow_error *err)
 {
@@ -503,8 +489,6 @@ static ow_status drop_wrong_batches(struct push *p, struct ow_error *err)
 		OW_TRY(nodes_await_inserts(&p->clicks[i], prefix, err));
 	return OW_OK;
 }
-
-/* ---- rows ---- */
 
 static ow_status send_all(struct push *p, struct ow_error *err)
 {

@@ -108,8 +108,6 @@ static void write_where(struct server *s)
 	buf_puts(&s->where, s->on->runs.count ? ")" : "1)");
 }
 
-/* ---- ranks ---- */
-
 static ow_status take_rank(struct server *s, struct str *line)
 {
 	struct worker w = { .pid = INT64_MIN, .slowdown_caused = NAN };
@@ -181,8 +179,6 @@ static struct worker *next_worker(struct server *s, struct str *line, size_t *at
 		++*at;
 	return *at < s->job->worker_count ? &s->job->workers[*at] : NULL;
 }
-
-/* ---- steps ---- */
 
 /* Which steps are compared: all, or so many that the collectives of all ranks fit, evenly over the steps that all have. */
 static ow_status choose_steps(struct server *s, uint64_t *steps)
@@ -257,8 +253,6 @@ static ow_status read_steps(struct server *s)
 	}
 	return OW_OK;
 }
-
-/* ---- collectives ---- */
 
 static ow_status take_collective(struct server *s, struct worker *w, struct str *line)
 {
@@ -361,8 +355,6 @@ static ow_status read_ops(struct server *s)
 	}
 	return OW_OK;
 }
-
-/* ---- all ---- */
 
 static ow_status read_all(struct server *s, uint64_t *steps)
 {

@@ -8,8 +8,6 @@
 
 #include "opwatch_config.h"
 
-/* ---- texts ---- */
-
 static void add_name(struct buf *to, const char *name)
 {
 	click_quote_name(to, str_from(name));
@@ -83,8 +81,6 @@ static void add_distributed(struct buf *to, const struct click *click, const cha
 	buf_printf(to, ", '%s')", table);
 }
 
-/* ---- making ---- */
-
 static ow_status run_buf(struct click *click, struct buf *text, struct ow_error *err)
 {
 	if (text->failed)
@@ -134,8 +130,6 @@ static ow_status make_relations(const struct plan *plan, struct click *click, co
 	}
 	return OW_OK;
 }
-
-/* ---- checking ---- */
 
 static ow_status other_version(const struct plan *plan, const struct click *click,
 			       struct str version, struct str cluster, struct str writer,

@@ -180,8 +180,6 @@ ow_status args_read(const struct model *m, const uint32_t *rows, uint32_t n, str
 	return OW_OK;
 }
 
-/* ---- what the ends of events say ---- */
-
 /* The first row of event_args that belongs to this event or a later one. */
 static uint32_t first_end(const struct model *m, uint32_t event)
 {
@@ -243,8 +241,6 @@ ow_status args_read_all(const struct model *m, const uint32_t *rows, uint32_t n,
 	}
 	return OW_OK;
 }
-
-/* ---- values ---- */
 
 static bool same_key(struct str raw, struct str key)
 {

@@ -9,8 +9,6 @@
 
 #include <math.h>
 
-/* ---- what the schema does not say ---- */
-
 /* Columns that have a meaning only inside the model, or that a relation shows in its own way. */
 static const char *const hidden[] = {
 	"dim_first",	"item_first",	"input_first", "output_first",	"step_first",
@@ -99,8 +97,6 @@ static enum null_rule null_rule(enum table_id table, const struct column_info *i
 	return info->unit == UNIT_NS ? NULL_TIME : NULL_NEVER;
 }
 
-/* ---- types ---- */
-
 static bool is(const struct column_info *info, const char *type)
 {
 	return strcmp(info->type, type) == 0;
@@ -164,8 +160,6 @@ static void set_type(struct table_column *c, const struct column_info *info)
 		c->type = TYPE_INT;
 	}
 }
-
-/* ---- describing ---- */
 
 /* The schema's sentence on an enum is only its name in C; this adds the words that a query compares with. */
 static ow_status list_words(struct table *t, struct table_column *c, struct ow_error *err)
@@ -357,8 +351,6 @@ ow_status columns_flag(struct table *t, enum table_id table, const char *name, u
 	c->number = bit;
 	return OW_OK;
 }
-
-/* ---- rows that are computed ---- */
 
 /* column.number: offset of the member; column.stride: size of a row. part.row_data: the first row. */
 static ow_status fill_member(const struct table_part *p, const struct table_column *c,

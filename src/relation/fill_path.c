@@ -187,8 +187,6 @@ static void fill_words(const struct block *b, struct table_vec *out)
 	}
 }
 
-/* ---- texts made on the way ---- */
-
 static void put_set(const struct model *m, strset_id id, struct buf *to)
 {
 	uint32_t count;

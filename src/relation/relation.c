@@ -38,8 +38,6 @@ const struct table_source *relation_find(struct str name)
 	return NULL;
 }
 
-/* ---- opening ---- */
-
 static ow_status fill_run(const struct table_part *p, const struct table_column *c, uint64_t first,
 			  uint32_t n, struct table_vec *out, struct ow_error *err)
 {

@@ -8,8 +8,6 @@
 #include "model/builder.h"
 #include "relation/columns.h"
 
-/* ---- options ---- */
-
 #define AT(field) (uint32_t) offsetof(struct view_options, field)
 
 static const struct table_param params[] = {
@@ -160,8 +158,6 @@ static ow_status read_options(struct table *t, const struct view *view, const st
 	}
 	return view_options_check(view, m, &asked, err);
 }
-
-/* ---- columns ---- */
 
 static ow_status run_view(struct table *t, const struct view *view, struct model *m,
 			  struct mem *mem, struct table **out, struct ow_error *err)
@@ -377,8 +373,6 @@ static void release(struct table_part *part)
 {
 	table_free(part->state);
 }
-
-/* ---- the table ---- */
 
 #define VIEW(view)                                                                                 \
 	static const struct table_source relation_of_##view = {                                    \

@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <math.h>
 
-/* ---- grammar ---- */
-
 static const struct {
 	const char *text;
 	enum change_kind kind;
@@ -85,8 +83,6 @@ ow_status change_parse(const char *text, struct arena *arena, struct change *out
 	return check_pattern(out->pattern, arena, err);
 }
 
-/* ---- names ---- */
-
 struct invalid {
 	char why[200];
 };
@@ -148,8 +144,6 @@ static ow_status match_ops(const struct model *m, const char *pattern, struct ar
 	return status;
 }
 
-/* ---- what a change does to a node ---- */
-
 void scenario_scale(const struct graph *g, struct scenario *scenario, uint32_t node, double factor)
 {
 	scenario->weight_ns[node] = llround((double)scenario->weight_ns[node] * factor);
@@ -163,8 +157,6 @@ void scenario_no_wait(const struct graph *g, struct scenario *scenario, uint32_t
 	scenario->drop[node] |= DROP_WAITS | DROP_SLACK;
 	scenario_scale(g, scenario, node, factor);
 }
-
-/* ---- operators: all nodes inside a matching event, and what they launch ---- */
 
 static bool is_marked(const struct model *m, uint32_t event, const uint8_t *ops,
 		      const uint8_t *names)
@@ -287,8 +279,6 @@ static ow_status apply_fuse(const struct session *s, const struct change *c,
 	return status;
 }
 
-/* ---- one rank like the others ---- */
-
 static bool is_own_work(const struct graph *g, uint32_t node)
 {
 	return g->kind[node] != NODE_COMMUNICATION && g->kind[node] != NODE_HOST_COMMUNICATION &&
@@ -391,8 +381,6 @@ static ow_status apply_rank(const struct session *s, const struct change *c,
 	arena_release(&scratch);
 	return status;
 }
-
-/* ---- changes of a kind of node ---- */
 
 static bool change_node(const struct graph *g, const struct change *c, struct scenario *scenario,
 			uint32_t i)

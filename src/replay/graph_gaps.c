@@ -10,8 +10,6 @@
 #define HAND_OVER_NS 20000 /* between the begin of a pause and the work of the other thread */
 #define BUSY 50		   /* percent of the pause in which the other thread works */
 
-/* ---- threads that launch work ---- */
-
 /* The outermost events of a thread: they follow each other. */
 struct burst_list {
 	uint32_t track;
@@ -113,8 +111,6 @@ static bool works_in(struct burst_list *list, int64_t *begin, int64_t *end)
 	*end = *end - to < HAND_OVER_NS ? *end : to;
 	return true;
 }
-
-/* ---- threads and their Python functions ---- */
 
 struct thread {
 	uint32_t source, track;

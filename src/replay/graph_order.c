@@ -5,8 +5,6 @@
  */
 #include "replay/graph.h"
 
-/* ---- steps ---- */
-
 /* The step of a source whose marker has t, or UINT32_MAX; steps of a source come by time. */
 static uint32_t step_at(const struct graph *g, const struct part *part, int64_t t)
 {
@@ -121,8 +119,6 @@ ow_status graph_add_steps(struct build *b)
 	find_begins(b);
 	return OW_OK;
 }
-
-/* ---- order ---- */
 
 struct walk {
 	struct graph *g;

@@ -104,8 +104,6 @@ static void add_row(const struct session *s, const struct group *group, int64_t 
 	table_set_int(out, row, COLUMN_COUNT, group->count);
 }
 
-/* ---- added up ---- */
-
 static bool same_group(const struct session *s, const struct group *a, const struct group *b,
 		       const char *by)
 {
@@ -213,8 +211,6 @@ ow_status path_rows(const struct session *s, const struct critical_path *path, u
 	arena_release(&scratch);
 	return status;
 }
-
-/* ---- the command ---- */
 
 static uint32_t find_step(const struct session *s, int64_t number)
 {

@@ -6,8 +6,6 @@
 
 #include <math.h>
 
-/* ---- one run ---- */
-
 static bool drops(const struct scenario *s, uint32_t node, uint8_t flag)
 {
 	return s->drop && (s->drop[node] & flag);
@@ -225,8 +223,6 @@ ow_status scenario_make(const struct graph *g, struct arena *arena, struct scena
 	return OW_OK;
 }
 
-/* ---- critical path ---- */
-
 struct tracing {
 	const struct replay *r;
 	struct arena *arena;
@@ -395,8 +391,6 @@ ow_status unexplained_share(const struct replay *base, struct arena *arena, doub
 	*out = all > 0 ? (double)unexplained / (double)all : 0;
 	return OW_OK;
 }
-
-/* ---- the structure of one step with the durations of another ---- */
 
 #define LOOK_AHEAD 12 /* nodes: how far a missing one is searched */
 

@@ -57,8 +57,6 @@ struct exchange {
 	const char *why;
 };
 
-/* ---- the library ---- */
-
 /* Opened when the first server is started: linking it would load a dozen other libraries with every start of opwatch. */
 #define FUNCTIONS(F)                                                                               \
 	F(MHD_start_daemon)                                                                        \
@@ -95,8 +93,6 @@ static void load_library(void)
 #undef FIND
 }
 
-/* ---- small parts ---- */
-
 static const char *header_of(struct MHD_Connection *connection, const char *name)
 {
 	return lib.MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
@@ -128,8 +124,6 @@ static const char *connection_param(const struct server_request *request, const 
 {
 	return lib.MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);
 }
-
-/* ---- what is refused ---- */
 
 static bool is_own_host(const struct server *s, const char *host)
 {
@@ -212,8 +206,6 @@ static const struct server_route *find_route(const struct server *s, enum server
 	}
 	return NULL;
 }
-
-/* ---- replies ---- */
 
 static void add_headers(struct MHD_Response *response, const struct server_reply *reply)
 {
@@ -317,8 +309,6 @@ static enum MHD_Result send_reply(struct server *s, struct MHD_Connection *conne
 	}
 	return result;
 }
-
-/* ---- one request ---- */
 
 static void judge(struct exchange *x, struct MHD_Connection *connection, const char *path,
 		  const char *method)
@@ -442,8 +432,6 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **st
 	mem_free(s->mem, x, sizeof(*x));
 	*state = NULL;
 }
-
-/* ---- listening ---- */
 
 static ow_status open_socket(struct server *s, const char *path, int *fd, struct ow_error *err)
 {

@@ -24,57 +24,59 @@ struct server_param {
 
 struct server_request {
 	const char *path;
-	struct str body; /* of a POST; empty otherwise */
+	struct str body; /* body of a POST request; empty otherwise */
 	void *connection;
 	/* Parameters of a request that did not come from a connection, for handlers that are called directly. */
 	const struct server_param *params;
 	size_t param_count;
 };
 
-/* A parameter of the query (?name=value), decoded; NULL when it is missing. */
+/* Returns a decoded parameter of the query (?name=value); NULL if it is missing. */
 const char *server_param(const struct server_request *request, const char *name);
-/* The same as a number; `otherwise` when it is missing or not a number. */
+/* Returns a parameter as a number; `otherwise` if it is missing or not a number. */
 int64_t server_param_int(const struct server_request *request, const char *name, int64_t otherwise);
 
-/* The user at the other end of a connection within this host; UINT32_MAX, a user who may see nothing, when that is not known. */
+/* Returns the user at the other end of a connection within this host; UINT32_MAX, a user without rights,
+ * if unknown. */
 uint32_t server_user(const struct server_request *request);
 
-/* What a handler fills. */
+/* The answer, which a handler fills. */
 struct server_reply {
-	unsigned status;  /* 200 unless the handler says otherwise */
-	const char *type; /* content type; a literal */
+	unsigned status;  /* HTTP status; 200 unless the handler changes it */
+	const char *type; /* content type; must be a literal */
 	struct buf body;
-	bool packed;	/* the body is gzip-compressed already */
-	bool immutable; /* may be cached for ever: its path names its content */
+	bool packed;	/* the body is already compressed with gzip */
+	bool immutable; /* may be cached for ever, because its path names its content */
 	/* Instead of a body, a reply that goes on: next appends what is new and returns false at the end. It runs on the
 	 * connection's thread and may wait, but not for longer than a second. release runs once, at the end. */
 	bool (*next)(void *stream, struct buf *to);
 	void (*release)(void *stream);
 	void *stream;
 };
-/* An error as {"error": "…"}. */
+/* Answers with an error as {"error": "…"}. */
 void server_fail(struct server_reply *reply, unsigned status, const char *format, ...)
 	OW_PRINTF(3, 4);
 
 struct server_route {
 	enum server_method method;
-	const char *path; /* the whole path, or, ending with a slash, all paths below it */
-	bool open;	  /* needs no token: holds nothing of the user's */
+	const char *path; /* whole path or, with a final slash, the prefix of all paths below it */
+	bool open;	  /* needs no token, because it shows no data of the user */
 	void (*handle)(void *arg, const struct server_request *request, struct server_reply *reply);
 };
 
 struct server_options {
-	const char *listen; /* address; NULL = 127.0.0.1 */
-	uint16_t port;	    /* 0 = any free one */
+	const char *listen; /* address to listen on; NULL = 127.0.0.1 */
+	uint16_t port;	    /* port; 0 = any free one */
 	const char *socket; /* path of a UNIX socket instead of an address */
-	const char *token;  /* NULL: a random one is made */
-	size_t body_max;    /* bytes of a request's body; 0 = 1 MiB */
-	size_t head_max; /* bytes for the line and headers of a request and of its answer; 0 = 64 KiB */
-	unsigned connection_max; /* 0 = 128 */
+	const char *token;  /* token; NULL: a random one is made */
+	size_t body_max;    /* largest body of a request in bytes; 0 = 1 MiB */
+	/* largest size of the line and headers of a request and its answer; 0 = 64 KiB */
+	size_t head_max;
+	unsigned connection_max; /* largest number of connections; 0 = 128 */
 	unsigned wrong_host;	 /* status of requests for another Host; 0 = 403 */
 	const struct server_route *routes;
 	size_t route_count;
-	void *arg; /* for the handlers */
+	void *arg; /* argument of the handlers */
 };
 
 struct server;
@@ -84,7 +86,7 @@ ow_status server_start(const struct server_options *options, struct mem *mem, st
 /* Ends all connections and waits for the handlers. */
 void server_stop(struct server *server);
 
-uint16_t server_port(const struct server *server); /* 0 for a UNIX socket */
+uint16_t server_port(const struct server *server); /* port of the server; 0 for a UNIX socket */
 const char *server_token(const struct server *server);
 
 #endif

@@ -86,8 +86,6 @@ static bool is_name(const struct rewrite *r, size_t i)
 		(r->tokens[i].kind == TOKEN_QUOTED && r->tokens[i].text.ptr[0] == '"'));
 }
 
-/* ---- tables ---- */
-
 static struct str last_part(struct str name)
 {
 	size_t dot = str_rfind_char(name, '.');
@@ -555,8 +553,6 @@ static bool is_text(const struct rewrite *r, size_t i)
 	       (quote == '"' && !is_word(r, before(r, i), "AS") && !is_char(r, before(r, i), '.'));
 }
 
-/* ---- words that DuckDB does not have ---- */
-
 /* list[OFFSET(2)] counts from 0, list[ORDINAL(2)] and DuckDB from 1. */
 static bool put_subscript(const struct rewrite *r, size_t i)
 {
@@ -720,8 +716,6 @@ ow_status bigquery_rewrite(struct str text, struct bigquery_names *names, struct
 	}
 	return out->failed ? error_no_memory(err) : OW_OK;
 }
-
-/* ---- names and texts ---- */
 
 static void put_quoted(struct buf *to, char quote, struct str text)
 {

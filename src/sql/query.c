@@ -206,8 +206,6 @@ void sql_script_free(struct sql_script *s)
 	mem_free(s->sql->mem, s, sizeof(*s));
 }
 
-/* ---- columns of a result ---- */
-
 /* TYPE_TEXT for types that have to be cast to text. */
 static enum column_type type_of(duckdb_type type, bool *foreign)
 {
@@ -467,8 +465,6 @@ static ow_status make_columns(struct sql_script *s, struct ow_error *err)
 	return OW_OK;
 }
 
-/* ---- running ---- */
-
 bool sql_is_cancelled(struct sql *sql)
 {
 	if (sql->options.progress && !sql->options.progress(sql->options.progress_arg))
@@ -678,8 +674,6 @@ ow_status sql_step(struct sql_script *s, struct table **rows, struct ow_error *e
 	return OW_OK;
 }
 
-/* ---- values ---- */
-
 static int64_t int_at(duckdb_type type, const void *data, uint32_t i)
 {
 	switch (type) {
@@ -823,8 +817,6 @@ ow_status sql_fetch(struct sql_script *s, struct ow_error *err)
 	guard_leave(&guard);
 	return status;
 }
-
-/* ---- Parquet ---- */
 
 ow_status sql_copy_parquet(struct sql *sql, struct str text, const char *path, struct ow_error *err)
 {

@@ -11,8 +11,6 @@
 
 #include "sql/sql_int.h"
 
-/* ---- the tables of a session ---- */
-
 static ow_status add_table(struct sql *sql, const struct table_source *relation,
 			   const struct table_arg *args, size_t count, struct str key,
 			   struct sql_table **out, struct ow_error *err)
@@ -49,8 +47,6 @@ static ow_status get_table(struct sql *sql, const struct table_source *relation,
 	pthread_mutex_unlock(&sql->lock);
 	return status;
 }
-
-/* ---- bind: columns ---- */
 
 static duckdb_type type_of(enum column_type type)
 {
@@ -152,8 +148,6 @@ static void bind(duckdb_bind_info info)
 	add_columns(lib, table, info);
 	lib->bind_set_bind_data(info, table, NULL);
 }
-
-/* ---- init: which columns, how many pieces ---- */
 
 /* Shared by the threads of one scan. */
 struct scan {
@@ -283,8 +277,6 @@ static void local_init(duckdb_init_info info)
 	lib->init_set_init_data(info, r, reader_free);
 }
 
-/* ---- dictionaries ---- */
-
 /* DuckDB's form of a text that lies in our memory: up to twelve bytes are inside, others are pointed to. */
 static void put_string(duckdb_string_t *to, struct str text)
 {
@@ -385,8 +377,6 @@ static const struct sql_dict *get_dict(struct sql *sql, const struct table_dict 
 	pthread_mutex_unlock(&sql->lock);
 	return dict;
 }
-
-/* ---- rows ---- */
 
 struct piece {
 	uint32_t part, n;
@@ -509,8 +499,6 @@ static void scan(duckdb_function_info info, duckdb_data_chunk chunk)
 		arena_clear(&r->scratch);
 	lib->data_chunk_set_size(chunk, piece.n);
 }
-
-/* ---- registering ---- */
 
 static ow_status register_table(struct sql *sql, struct sql_function *function,
 				struct ow_error *err)

@@ -10,8 +10,6 @@
 #include "sql/bigquery.h"
 #include "sql/sql_int.h"
 
-/* ---- errors ---- */
-
 static const struct {
 	const char *begin;
 	ow_status status;
@@ -127,8 +125,6 @@ ow_status sql_run(struct sql *sql, const char *text, struct ow_error *err)
 	sql->lib->destroy_result(&result);
 	return status;
 }
-
-/* ---- opening ---- */
 
 struct setting {
 	const char *name, *value;

@@ -16,8 +16,6 @@
 
 #define BATCH_ROWS 30720 /* fifteen vectors; four make a group of rows of a Parquet file */
 
-/* ---- blocks: what an array owns, in one piece ---- */
-
 struct block {
 	struct mem *mem;
 	size_t size;
@@ -41,8 +39,6 @@ static void block_free(void *data)
 		mem_free(b->mem, b, b->size);
 }
 
-/* ---- what the stream is ---- */
-
 struct stream_dict {
 	struct stream_dict *next;
 	const struct str *texts;
@@ -63,8 +59,6 @@ struct sql_stream {
 	uint64_t row;
 	struct ow_error err;
 };
-
-/* ---- the schema ---- */
 
 /* DuckDB forgets the schema that it requests for a view, so the stream owns all of it. */
 static void release_schema(struct ArrowSchema *schema)
@@ -115,8 +109,6 @@ static int get_schema(struct ArrowArrayStream *arrow, struct ArrowSchema *out)
 				     .release = release_schema };
 	return 0;
 }
-
-/* ---- dictionaries ---- */
 
 static void keep_array(struct ArrowArray *array)
 {
@@ -183,8 +175,6 @@ static struct ArrowArray *dictionary_of(struct sql_stream *s, const struct table
 		dict = dict_new(s, from);
 	return dict ? &dict->array : NULL;
 }
-
-/* ---- batches ---- */
 
 struct column_array {
 	struct ArrowArray array;
@@ -364,8 +354,6 @@ static void release_stream(struct ArrowArrayStream *arrow)
 {
 	arrow->release = NULL;
 }
-
-/* ---- the view ---- */
 
 ow_status sql_stream_view(struct sql *sql, struct table *t, const char *view, struct ow_error *err)
 {

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Exported arrays share this; the last one released calls the owner. */
+/* Data that exported arrays share; the last one released calls the owner. */
 struct export
 {
 	atomic_size_t refs;
@@ -39,10 +39,10 @@ static void export_drop(struct export *e)
 		return;
 	mem_free(e->mem, e, sizeof(*e));
 	if (release)
-		release(owner); /* the profile, and with it the memory's account, may end here */
+		release(owner); /* the profile, and with it the account of its memory, may end here */
 }
 
-/* Drops without calling the owner: the call failed. */
+/* Drops an export without calling the owner, because the call failed. */
 static void export_abandon(struct export *e)
 {
 	e->release = NULL;
@@ -78,7 +78,7 @@ static uint64_t total_bytes(const struct str *texts, uint32_t count)
 	return bytes;
 }
 
-/* Texts of a column beyond 2 GB have 64-bit offsets. */
+/* Returns whether the texts of a column exceed 2 GB and need 64-bit offsets. */
 static bool export_is_large(const struct table_column *column, uint32_t rows)
 {
 	return total_bytes(column->texts, rows) > INT32_MAX;
@@ -125,7 +125,8 @@ static char *put_text(char *to, const char *text)
 	return to + sizeof(len) + len;
 }
 
-/* The specification's form: a count, then keys and values with their lengths, native byte order. */
+/* Writes metadata in the specification's form: a count, then keys and values with their lengths,
+ * in native byte order. */
 static void put_metadata(char *to, const struct table_column *column)
 {
 	int32_t pairs = 2;
@@ -137,7 +138,7 @@ static void put_metadata(char *to, const struct table_column *column)
 	put_text(to, unit_of(column));
 }
 
-#define METADATA_FRAME 64 /* more than the keys and lengths take */
+#define METADATA_FRAME 64 /* room for the keys and lengths */
 
 static bool make_column(struct export *e, const struct table_column *column,
 			struct ArrowSchema *schema)
@@ -185,10 +186,10 @@ static bool arrow_schema_make(struct export *e, struct ArrowSchema *schema)
 	return true;
 }
 
-/* What an array owns. */
+/* Memory that an array owns. */
 struct array_block {
 	const void *buffers[3];
-	void *owned[3]; /* buffers that are copies and have to be freed */
+	void *owned[3]; /* buffers that are copies and must be freed */
 	size_t owned_size[3];
 	struct ArrowArray **children;
 };
@@ -226,7 +227,7 @@ static struct array_block *array_new(struct export *e, struct ArrowArray *array,
 	return block;
 }
 
-/* A buffer that the array owns. Never of zero bytes: some consumers look at the address. */
+/* Allocates a buffer that the array owns; never empty, because some consumers check the address. */
 static void *buffer_new(struct array_block *block, int place, size_t size)
 {
 	void *buffer = mem_alloc(mem_of(block), size + 8);
@@ -281,7 +282,7 @@ static bool make_numbers(struct array_block *block, const struct table_column *c
 	return true;
 }
 
-/* Consumers trust that texts are UTF-8: an invalid byte becomes a question mark. */
+/* Copies a text; consumers expect UTF-8, so an invalid byte becomes a question mark. */
 static void copy_text(char *to, struct str text)
 {
 	size_t good = utf8_plain_prefix(text);
@@ -433,7 +434,7 @@ static int stream_next(struct ArrowArrayStream *stream, struct ArrowArray *out)
 	struct stream_block *block = stream->private_data;
 
 	if (block->done) {
-		*out = (struct ArrowArray){ 0 }; /* released: the end */
+		*out = (struct ArrowArray){ 0 }; /* a released array marks the end */
 		return 0;
 	}
 	if (!arrow_array_make(block->e, out)) {

@@ -9,7 +9,7 @@
 #include "opwatch/sql.h"
 #include "table/table.h"
 
-/* Either of schema and array may be NULL. options are complete. */
+/* Exports a table; schema or array may be NULL. options are complete. */
 ow_status arrow_c_export(const struct table *t, const struct ow_arrow_options *options,
 			 struct ArrowSchema *schema, struct ArrowArray *array,
 			 struct ow_error *err);

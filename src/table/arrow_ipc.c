@@ -12,8 +12,6 @@
 #define BATCH_TEXT ((size_t)64 << 20) /* bytes of a column; offsets have 31 bits */
 #define ALIGN 8
 
-/* ==== FlatBuffers ==== */
-
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they are");
 
 /* Room for `size` bytes before the existing ones; NULL without memory. */
@@ -178,8 +176,6 @@ static struct str flat_finish(struct flat *f, uint32_t root)
 	return str_make(f->ptr + f->cap - f->len, f->len);
 }
 
-/* ==== metadata ==== */
-
 enum { VERSION_5 = 4 };
 enum { HEADER_SCHEMA = 1, HEADER_DICTIONARY = 2, HEADER_BATCH = 3 };
 enum { ARROW_INT = 2, ARROW_FLOAT = 3, ARROW_UTF8 = 5, ARROW_BOOL = 6 };
@@ -331,8 +327,6 @@ static uint32_t record_batch(struct arrow_ipc *a, int64_t length, size_t node_co
 	return flat_table_end(f);
 }
 
-/* ==== dictionaries ==== */
-
 static size_t numbers_size(const struct table *t, uint32_t part, uint32_t column)
 {
 	return table_dict(t, part, column)->count * sizeof(uint32_t);
@@ -412,8 +406,6 @@ static uint32_t dictionary_number(const struct arrow_dictionary *d, const struct
 	return code ? d->numbers[rows_part(rows, i)][code] - 1 : UINT32_MAX;
 }
 
-/* ==== columns ==== */
-
 ow_status arrow_ipc_init(struct arrow_ipc *a, const struct rows *rows, const char *const *names,
 			 bool dictionaries, bool pack, struct ow_error *err)
 {
@@ -481,8 +473,6 @@ ow_status arrow_ipc_collect(struct arrow_ipc *a, const struct rows *rows, struct
 					      &rows->columns[from++], err));
 	return OW_OK;
 }
-
-/* ==== messages ==== */
 
 static void put_message(struct buf *to, struct str meta)
 {
@@ -647,8 +637,6 @@ ow_status arrow_ipc_footer(struct arrow_ipc *a, struct buf *to,
 	buf_add(to, &len, sizeof(len));
 	return OW_OK;
 }
-
-/* ==== rows ==== */
 
 static void add_bit(struct buf *bits, int64_t at, bool bit)
 {

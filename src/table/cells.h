@@ -9,25 +9,26 @@
 #include "base/buf.h"
 #include "table/rows.h"
 
-/* The shortest text that reads back as the same number. */
+/* Write the shortest text that reads back as the same number. */
 void put_int(struct buf *to, int64_t value);
 void put_uint(struct buf *to, uint64_t value);
 void put_real(struct buf *to, double value); /* finite */
-/* UTF-8; each invalid byte becomes U+FFFD. */
+/* Writes UTF-8; each invalid byte becomes U+FFFD. */
 void put_utf8(struct buf *to, struct str text);
 
 enum cell_style {
-	CELL_PLAIN,    /* infinities and NaN are written like NULL */
-	CELL_EXPORT,   /* in CSV they have names: Infinity, NaN */
-	CELL_BIGQUERY, /* for BigQuery's loader: names in quotes, also integers that it would round */
+	CELL_PLAIN,  /* infinities and NaN are written as NULL */
+	CELL_EXPORT, /* in CSV infinities and NaN have names: Infinity, NaN */
+	/* for BigQuery's loader: names in quotes, also for integers that it would round */
+	CELL_BIGQUERY,
 };
 
-/* A value of row i of the block. NULL is an empty cell of CSV, null in JSON. */
+/* Write a value of row i of the block. NULL is an empty cell in CSV and null in JSON. */
 void cell_csv(struct buf *to, const struct rows *rows, const struct rows_column *column, uint32_t i,
 	      enum cell_style style);
 void cell_json(struct buf *to, const struct rows *rows, const struct rows_column *column,
 	       uint32_t i, enum cell_style style);
-/* A text as a cell of CSV, quoted where needed; for headers. */
+/* Writes a text as a CSV cell, quoted if necessary; for headers. */
 void cell_csv_text(struct buf *to, struct str s);
 
 /* Members of a JSON object per row. json_names makes the text before each value once: begin or between, the name in

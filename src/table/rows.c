@@ -8,8 +8,6 @@
 #include "base/radix.h"
 #include "base/str.h"
 
-/* ==== orders ==== */
-
 #define KEYS_BLOCK 2048
 
 static void swap(struct order_item **a, struct order_item **b)
@@ -286,8 +284,6 @@ void order_release(struct order *order)
 	mem_free(order->mem, order->items, order->size);
 	*order = (struct order){ .mem = order->mem };
 }
-
-/* ==== blocks ==== */
 
 #define NEAR 16 /* rows between two that are read together all the same */
 

@@ -30,22 +30,23 @@
 
 #include <pthread.h>
 
-/* The first five are also the types of the public header. */
+/* Types of columns. The first five are also the types of the public header. */
 enum column_type {
-	TYPE_INT,    /* int64_t */
-	TYPE_REAL,   /* double */
-	TYPE_TEXT,   /* struct str; or uint32_t, a code of the column's dictionary */
-	TYPE_BOOL,   /* bool; int64_t where the table holds it */
-	TYPE_NUMBER, /* struct str, exact digits: beyond 64 bits or with decimals; of queries only */
-	TYPE_INT32,  /* int32_t; never held */
-	TYPE_UINT64  /* uint64_t; never held */
+	TYPE_INT,  /* values are int64_t */
+	TYPE_REAL, /* values are double */
+	TYPE_TEXT, /* values are struct str, or uint32_t codes of the column's dictionary */
+	TYPE_BOOL, /* values are bool; int64_t in a held table */
+	/* struct str of exact digits, beyond 64 bits or with decimals; only in query results */
+	TYPE_NUMBER,
+	TYPE_INT32, /* values are int32_t; never held */
+	TYPE_UINT64 /* values are uint64_t; never held */
 };
 
 /* Texts by code. texts[0] stands for NULL. All others are UTF-8, differ from each other and are not empty,
  * and live as long as the table. Two columns with the same `texts` have the same dictionary. */
 struct table_dict {
 	const struct str *texts;
-	uint32_t count; /* texts[0] included */
+	uint32_t count; /* number of texts, including texts[0] */
 };
 
 /* Data that a fill may keep for the next columns of the same rows, in the scratch arena. The caller zeroes it
@@ -57,14 +58,14 @@ struct table_memo {
 	void *data;
 };
 
-/* Where values go; the caller's, one per thread. */
+/* Output buffers of table_read; the caller has one per thread. */
 struct table_vec {
 	void *values; /* room for n values of the column's type, aligned for it */
 	/* Room for (n + 63) / 64 words; bit i: row i is known. Written if has_nulls. */
 	uint64_t *valid;
 	bool has_nulls;		 /* set by table_read; never for texts and numbers as text */
-	struct arena *scratch;	 /* texts without dictionary are made here; the caller clears it */
-	struct table_memo *memo; /* may be NULL */
+	struct arena *scratch;	 /* memory for texts without dictionary; the caller clears it */
+	struct table_memo *memo; /* cache between calls; may be NULL */
 };
 
 struct table;
@@ -77,61 +78,63 @@ typedef ow_status (*table_fill_fn)(const struct table_part *part, const struct t
 				   struct ow_error *err);
 
 enum dict_kind {
-	DICT_NONE,    /* struct str */
+	DICT_NONE,    /* no dictionary: struct str */
 	DICT_STRINGS, /* the strings of the model */
-	DICT_WORDS,   /* column.words */
+	DICT_WORDS,   /* the words in column.words */
 	DICT_RUN,     /* the name of the run */
-	DICT_PART     /* one that prepare made: part.dicts[column.number] */
+	DICT_PART     /* a dictionary that prepare made: part.dicts[column.number] */
 };
 
 struct table_column {
-	const char *name;  /* for programs: total_micros */
-	const char *title; /* for people: "total time"; NULL = the name */
-	const char *doc;   /* a sentence: what the values are; may be NULL */
+	const char *name;  /* name for programs: total_micros */
+	const char *title; /* title for people: "total time"; NULL = the name */
+	const char *doc;   /* sentence that describes the values; may be NULL */
 	enum column_type type;
 	enum column_unit unit;
-	const char *logical; /* what a text stands for: timestamp, date, list, …; NULL: a text */
-	/* ---- values of a held table ---- */
+	/* type that a text stands for: timestamp, date, list, …; NULL: a text */
+	const char *logical;
+	/* Values of a held table: */
 	union {
-		int64_t *ints; /* TYPE_INT, TYPE_BOOL */
+		int64_t *ints; /* for TYPE_INT and TYPE_BOOL */
 		double *reals;
-		struct str *texts; /* TYPE_TEXT, TYPE_NUMBER */
+		struct str *texts; /* for TYPE_TEXT and TYPE_NUMBER */
 	};
 	uint8_t *known; /* NULL = all known; else 0 marks a missing value (JSON null, text "-") */
 	bool fixed;	/* a text that must not be shortened, such as a bar */
-	bool for_programs; /* means nothing to people: the sink text leaves it out */
-	bool json;	   /* the texts are JSON values: outputs in JSON write them as they are */
-	/* ---- for sources ---- */
+	/* the sink text leaves the column out, because it is only for programs */
+	bool for_programs;
+	bool json; /* the texts are JSON values, which JSON outputs write unchanged */
+	/* For sources: */
 	bool refers; /* values are ids of rows */
 	enum dict_kind dict;
 	table_fill_fn fill;
 	const struct table_dict *words;
 	const struct model_path *path;
-	uint32_t number; /* free for fill */
+	uint32_t number; /* number for the use of fill */
 	uint32_t stride;
 };
 
-/* A value beside the rows: what outputs in JSON write next to them. */
+/* An extra value of a table, which JSON outputs write next to the rows. */
 struct table_extra {
 	const char *name;
-	const char *json; /* its value, as JSON text */
+	const char *json; /* value as JSON text */
 };
 
 struct table_run {
-	struct model *m; /* frozen */
+	struct model *m; /* frozen model of the run */
 	const char *name;
-	uint32_t number; /* from 1, each its own */
+	uint32_t number; /* number of the run, from 1 */
 };
 
 /* The rows of one run; all rows of a held table. */
 struct table_part {
-	const struct table_run *run; /* NULL in a held table, as is m */
+	const struct table_run *run; /* run of the rows; NULL in a held table, as is m */
 	struct model *m;
-	uint64_t rows;	 /* after table_prepare */
+	uint64_t rows;	 /* number of rows, known after table_prepare */
 	int64_t id_base; /* id of the model's row 0 */
 	struct arena arena;
-	void *state;	      /* what prepare made */
-	const void *row_data; /* likewise; see relation/columns.h */
+	void *state;	      /* state that prepare made */
+	const void *row_data; /* rows that prepare made; see relation/columns.h */
 	const struct table_dict *dicts;
 	struct table_dict strings, run_name;
 	struct str run_texts[2];
@@ -143,27 +146,28 @@ struct table_param {
 	enum column_type type;
 };
 
-/* Its value. */
+/* The value of an option. */
 struct table_arg {
 	const struct table_param *param;
-	int64_t number; /* also TYPE_BOOL */
+	int64_t number; /* value of TYPE_INT or TYPE_BOOL */
 	struct str text;
 };
 
-/* Where the rows of a table come from that it does not hold. */
+/* The source of the rows of a table that does not hold them. */
 struct table_source {
 	const char *name, *doc;
 	bool is_table; /* rows and first columns are those of the model's `table` */
 	enum table_id table;
-	const struct table_param *params; /* ends with a NULL name; may be NULL */
+	const struct table_param *params; /* options; ends with a NULL name; may be NULL */
 	/* Adds columns; see relation/columns.h. May be NULL. */
 	ow_status (*describe)(struct table *table, struct ow_error *err);
 	/* Sets part->rows, and the state that fill needs. May be NULL for a table of the model. */
 	ow_status (*prepare)(struct table *table, struct table_part *part, struct ow_error *err);
-	/* Prepares one column further; may be NULL. Called once for each column, while others are read. */
+	/* Prepares one more column; may be NULL. Called once for each column, while others are
+	 * read. */
 	ow_status (*need)(struct table_part *part, const struct table_column *column,
 			  struct ow_error *err);
-	void (*release)(struct table_part *part); /* may be NULL */
+	void (*release)(struct table_part *part); /* releases a part; may be NULL */
 };
 
 #define TABLE_COLUMNS_MAX 256
@@ -171,33 +175,33 @@ struct table_source {
 struct table {
 	struct mem *mem;
 	struct arena arena;
-	const char *name; /* of the view or source: "op" */
+	const char *name; /* name of the view or source: "op" */
 	struct table_column columns[TABLE_COLUMNS_MAX];
 	uint32_t column_count;
-	/* ---- a held table ---- */
+	/* Members of a held table: */
 	uint32_t row_count, row_cap;
-	uint32_t *depth; /* per row, from 0; NULL when the table is not a tree */
+	uint32_t *depth; /* depth of each row, from 0; NULL if the table is not a tree */
 	struct tree *tree;
-	ow_status status; /* of the first failed append */
-	char *footer;	  /* a sentence to be shown below, or NULL */
+	ow_status status; /* status of the first failed append */
+	char *footer;	  /* sentence below the rows, or NULL */
 	struct table_extra *extras;
 	size_t extra_count, extra_cap;
-	/* ---- reading ---- */
+	/* Reading: */
 	struct table_part *parts;
 	uint32_t part_count;
 	bool prepared;
-	/* ---- a table with a source ---- */
-	const struct table_source *source; /* NULL: the values are held */
-	uint64_t tables;		   /* of the model that are read, a bit each */
+	/* Members of a table with a source: */
+	const struct table_source *source; /* source; NULL: the values are held */
+	uint64_t tables;		   /* one bit per table of the model that is read */
 	const struct table_arg *args;
 	size_t arg_count;
 	bool needed[TABLE_COLUMNS_MAX];
-	const struct table *tree_rows; /* of table_levels: the tree */
+	const struct table *tree_rows; /* for table_levels: the tree */
 	pthread_mutex_t lock;
 	struct table_part held;
 };
 
-/* A held table without columns. */
+/* Makes a held table without columns. */
 struct table *table_new(struct mem *mem, const char *name, struct ow_error *err);
 /* A table whose columns and rows come from a source. The runs and args are copied, their models and names are not.
  * Without runs the table has no rows. The source has not described its columns yet. */
@@ -210,10 +214,10 @@ void table_free(struct table *t);
  * rows without one), then those of t, whose values are not copied. t must outlive it and not change. */
 ow_status table_levels(const struct table *t, struct table **levels, struct ow_error *err);
 
-/* ---- filling a held table ---- */
+/* Filling a held table: */
 
 /* Adds a column before any row; returns its number. name and title must be literals. */
-/* Sentences for the columns from the first one on, in order; `count` columns must be there. */
+/* Sets the sentences of columns from the first one on, in order; `count` columns must exist. */
 void table_document(struct table *t, const char *const *sentences, uint32_t count);
 uint32_t table_add_column(struct table *t, const char *name, const char *title,
 			  enum column_type type, enum column_unit unit);
@@ -221,25 +225,26 @@ uint32_t table_add_column(struct table *t, const char *name, const char *title,
 void table_clear_columns(struct table *t);
 /* Makes the table a tree; before any row. */
 void table_make_tree(struct table *t);
-/* Makes room for that many rows in all; false (and remembered) without memory. */
+/* Makes room for that many rows in all; without memory returns false and stores the failure. */
 bool table_reserve(struct table *t, uint32_t rows);
-/* Adds a row whose values are zero/empty and returns its number; UINT32_MAX on failure, which is remembered. */
+/* Adds a row whose values are zero or empty and returns its number; UINT32_MAX on failure, which is
+ * stored. */
 uint32_t table_add_row(struct table *t, uint32_t depth);
 void table_set_int(struct table *t, uint32_t row, uint32_t column, int64_t value);
 void table_set_real(struct table *t, uint32_t row, uint32_t column, double value);
-/* The text is copied. */
+/* Sets a text, which is copied. */
 void table_set_text(struct table *t, uint32_t row, uint32_t column, struct str value);
-/* An empty text is unknown. */
+/* Sets a text; an empty text is unknown. */
 void table_set_known_text(struct table *t, uint32_t row, uint32_t column, struct str value);
-/* Without copying, for texts of the model. */
+/* Sets a text of the model without copying it. */
 void table_set_model_text(struct table *t, uint32_t row, uint32_t column, struct str value);
 void table_set_unknown(struct table *t, uint32_t row, uint32_t column);
-/* Adds a value beside the rows; the name must be a literal. */
+/* Adds an extra value; the name must be a literal. */
 void table_add_extra(struct table *t, const char *name, const char *json_format, ...)
 	OW_PRINTF(3, 4);
-/* The same for a text, which is quoted; NULL becomes null. */
+/* Adds an extra value of type text, which is quoted; NULL becomes null. */
 void table_add_extra_text(struct table *t, const char *name, const char *text);
-/* Its JSON text, or NULL. */
+/* Returns the JSON text of an extra value, or NULL. */
 const char *table_extra(const struct table *t, const char *name);
 /* Adds the columns of another table, whose names are copied, or fails with OW_E_LIMIT. */
 ow_status table_add_columns_of(struct table *t, const struct table *from, struct ow_error *err);
@@ -251,7 +256,7 @@ void table_narrow(struct table *t);
 /* Keeps the first `rows` rows. */
 void table_limit(struct table *t, uint32_t rows);
 
-/* ---- reading any table ---- */
+/* Reading any table: */
 
 /* Verifies the parts of an opwatch file that are read, and computes advice, views and phases; once, from any thread.
  * After a failure it may be tried again. */
@@ -261,34 +266,36 @@ ow_status table_prepare(struct table *t, struct ow_error *err);
 ow_status table_start(struct table *t, struct ow_error *err);
 ow_status table_need(struct table *t, uint32_t column, struct ow_error *err);
 
-uint64_t table_row_count(const struct table *t); /* of all parts */
-/* The same before table_prepare, for a source that is a table of the model; 0 for others. */
+uint64_t table_row_count(const struct table *t); /* number of rows of all parts */
+/* Estimates the number of rows before table_prepare, for a source that is a table of the model;
+ * 0 for others. */
 uint64_t table_estimate(const struct table *t);
-/* The column of that name without regard to case, or UINT32_MAX. */
+/* Returns the column of that name, ignoring case, or UINT32_MAX. */
 uint32_t table_find_column(const struct table *t, struct str name);
-/* NULL when values of the column are struct str, or not a text. */
+/* Returns the dictionary of a column; NULL if its values are struct str, or not texts. */
 const struct table_dict *table_dict(const struct table *t, uint32_t part, uint32_t column);
-/* Bytes of a value in table_vec.values. */
+/* Returns the size of a value in table_vec.values. */
 size_t column_value_size(const struct table_column *column);
 
-/* Rows [first, first + n) of a part, which must exist. */
+/* Reads rows [first, first + n) of a part, which must exist. */
 ow_status table_read(const struct table *t, uint32_t part, uint32_t column, uint64_t first,
 		     uint32_t n, struct table_vec *out, struct ow_error *err);
 
-/* Whether the opwatch files under the table are unchanged; call it after reading, before using results. */
+/* Checks that the opwatch files under the table are unchanged; call it after reading, before using
+ * results. */
 ow_status table_check(const struct table *t, struct ow_error *err);
 
-/* The number of rows of a table of the model less its nil row. */
+/* Returns the number of rows of a table of the model without its nil row. */
 uint64_t model_table_rows(const struct model *m, enum table_id table);
 
-/* ---- names, the same in every output ---- */
+/* Names, the same in every output: */
 
-/* "int", "real", "text", "bool", "number". */
+/* Returns "int", "real", "text", "bool" or "number". */
 const char *column_type_name(enum column_type type);
-/* "ns", "us", "bytes", "count", "percent"; NULL for a plain number. */
+/* Returns "ns", "us", "bytes", "count" or "percent"; NULL for a plain number. */
 const char *column_unit_name(enum column_unit unit);
 
-/* ---- inside fill ---- */
+/* Helpers for fill functions: */
 
 static inline void vec_null(struct table_vec *out, uint32_t n, uint32_t i)
 {

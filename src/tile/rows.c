@@ -8,8 +8,6 @@
 #include "base/str.h"
 #include "base/vec.h"
 
-/* ---- lanes of one track and depth ---- */
-
 /* The time at which each lane is free again, as a tournament: node 1 has the least of all, leaves are lanes. */
 struct lanes {
 	int64_t *least;	     /* 2 × cap nodes */
@@ -65,8 +63,6 @@ static void lanes_release(struct lanes *l, struct mem *mem)
 	mem_free(mem, l->least, 2 * (size_t)l->cap * sizeof(*l->least));
 	mem_free(mem, l->rows, l->cap * sizeof(*l->rows));
 }
-
-/* ---- rows while they are found ---- */
 
 struct arranging {
 	struct tiles *t;
@@ -179,8 +175,6 @@ static ow_status place_events(struct arranging *a)
 	return status;
 }
 
-/* ---- samples and counters ---- */
-
 /* Samples of the metric that views show unless asked, one row per track. Returns how many samples have a row. */
 static ow_status find_sample_rows(struct arranging *a, uint32_t *row_of, uint32_t *total)
 {
@@ -250,8 +244,6 @@ static ow_status find_counter_rows(struct arranging *a, uint32_t *row_of)
 	return status;
 }
 
-/* ---- the order of rows ---- */
-
 static int compare_i64(int64_t a, int64_t b)
 {
 	return (a > b) - (a < b);
@@ -314,8 +306,6 @@ static ow_status order_rows(struct tiles *t, uint32_t *new_of, struct ow_error *
 	t->rows = rows;
 	return OW_OK;
 }
-
-/* ---- placing the items ---- */
 
 static int compare_counters(const void *a, const void *b, void *arg)
 {

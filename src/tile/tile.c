@@ -48,8 +48,6 @@ uint32_t tiles_top_level(const struct tiles *t)
 	return level;
 }
 
-/* ---- items by time ---- */
-
 static uint64_t start_of(const struct tiles *t, const struct row_store *row, uint32_t i)
 {
 	return tile_offset(t, item_start_ns(t, row, i));
@@ -92,8 +90,6 @@ static struct range items_in(const struct tiles *t, const struct row_store *row,
 		in.first--;
 	return in;
 }
-
-/* ---- buckets from items ---- */
 
 /* Coverage of an item in bucket `number` of a level. */
 static uint64_t coverage(const struct tiles *t, const struct row_store *row, uint32_t item,
@@ -172,8 +168,6 @@ static void scan_tile(const struct tiles *t, const struct row_store *row, struct
 		scan_slices(t, row, r, level, index, out);
 }
 
-/* ---- buckets from those of the level below ---- */
-
 /* a and b are the halves of bucket `number` of `level`, in order; a becomes the whole. */
 static void merge_slices(const struct tiles *t, const struct row_store *row, uint32_t level,
 			 uint64_t number, struct tile_bucket *a, const struct tile_bucket *b)
@@ -225,8 +219,6 @@ static void merge_child(const struct tiles *t, const struct row_store *row, uint
 		a->count += b->count;
 	}
 }
-
-/* ---- dense tiles ---- */
 
 struct building {
 	struct tiles *t;
@@ -329,8 +321,6 @@ ow_status tiles_build_row(struct tiles *t, uint32_t number, struct ow_error *err
 	return status;
 }
 
-/* ---- cells ---- */
-
 /* Rounded, but never 0 for something and never all for less than all. */
 static uint8_t busy_part(uint64_t busy, uint32_t level)
 {
@@ -402,8 +392,6 @@ ow_status tile_read(struct tiles *t, uint32_t number, uint32_t level, uint64_t i
 	*count = make_cells(t, row, level, &found, cells);
 	return OW_OK;
 }
-
-/* ---- items ---- */
 
 uint32_t tile_item_at(const struct tiles *t, uint32_t number, int64_t ts_ns, int direction)
 {

@@ -38,8 +38,6 @@ struct ticker {
 	bool stop;
 };
 
-/* ---- a thread that runs something twice a second ---- */
-
 /* True when it is time to end. */
 static bool wait_or_stop(struct ticker *t)
 {
@@ -112,8 +110,6 @@ static void ticker_stop(struct ticker *t)
 	release_ticker(t);
 }
 
-/* ---- one recording ---- */
-
 ow_status anomaly_init(struct anomaly_watch *a, struct mem *mem,
 		       const struct anomaly_options *options, struct ow_error *err)
 {
@@ -146,8 +142,6 @@ void anomaly_release(struct anomaly_watch *a)
 	mem_free(a->mem, a->ranks, a->rank_cap * sizeof(*a->ranks));
 	mem_free(a->mem, a->texts, a->texts_size + 1);
 }
-
-/* ---- saying and saving ---- */
 
 static void report_line(const struct anomaly_watch *a, const char *format, ...) OW_PRINTF(2, 3);
 
@@ -262,8 +256,6 @@ static void tell_why(struct anomaly_watch *a, const char *kind, struct buf *why)
 	a->full = is_full(a);
 }
 
-/* ---- slower ---- */
-
 static struct anomaly_rank *state_of(struct anomaly_watch *a, const struct watch_rank *r)
 {
 	uint32_t pid = r->rank < 0 ? r->pid : 0;
@@ -339,8 +331,6 @@ static ow_status look_for_change(struct anomaly_watch *a, struct ow_error *err)
 			a->ranks[i].change.count = 0; /* start over with the others */
 	return OW_OK;
 }
-
-/* ---- not at all ---- */
 
 /* Called prefix-stall-120304.hang.json, beside the minute. */
 static void save_answer(struct anomaly_watch *a, struct table *answer)
@@ -421,8 +411,6 @@ static ow_status look_for_stall(struct anomaly_watch *a, struct ow_error *err)
 	return status;
 }
 
-/* ---- turns ---- */
-
 ow_status anomaly_turn(struct anomaly_watch *a, bool last, struct ow_error *err)
 {
 	struct ow_error missing;
@@ -449,8 +437,6 @@ ow_status anomaly_turn(struct anomaly_watch *a, bool last, struct ow_error *err)
 	save_pending(a, last);
 	return OW_OK;
 }
-
-/* ---- the thread ---- */
 
 struct anomaly_thread {
 	struct mem mem;
@@ -516,8 +502,6 @@ struct anomaly_daemon {
 	unsigned turns;
 	struct ticker *ticker;
 };
-
-/* ---- all jobs of a daemon ---- */
 
 /*
  * It asks for the jobs like any client and reads their rings on disk, so the daemon neither waits for it nor

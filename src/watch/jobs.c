@@ -21,8 +21,6 @@
 #define THROUGHPUT_NS 10e9
 #define THROUGHPUT_STEPS 3
 
-/* ---- which recordings belong to one job ---- */
-
 static bool find_value(struct str identity, const char *name, struct str *value)
 {
 	struct str word;
@@ -52,8 +50,6 @@ static void find_group(struct watch_file *f)
 				 STR_ARG(b));
 	}
 }
-
-/* ---- one job ---- */
 
 struct gather {
 	struct watch *w;
@@ -398,8 +394,6 @@ static ow_status fill_job(struct gather *g, struct ow_error *err)
 	OW_TRY(fill_ranks(g, err));
 	return fill_ops(g, err);
 }
-
-/* ---- all ---- */
 
 static bool same_job(const struct watch_file *a, const struct watch_file *b)
 {

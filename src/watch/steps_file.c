@@ -54,8 +54,6 @@ ow_status steps_file_open(struct watch *w, struct watch_file *f, const char *pat
 	return OW_OK;
 }
 
-/* ---- who writes it ---- */
-
 static bool has_open(pid_t pid, const struct stat *file)
 {
 	char path[64];
@@ -101,8 +99,6 @@ static ow_status find_writer(struct watch *w, struct watch_file *f, const struct
 	}
 	return OW_OK;
 }
-
-/* ---- reading ---- */
 
 static bool is_complete(const char *path)
 {

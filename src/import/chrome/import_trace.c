@@ -18,8 +18,6 @@
 
 #define PART_BYTES ((size_t)4 << 20)
 
-/* ---- a worker: memory, strings, tracks ---- */
-
 #define FIRST_SLOTS 1024
 
 static void trace_dict_init(struct trace_dict *d)
@@ -202,7 +200,7 @@ static void init_worker(struct trace_worker *w, struct mem *mem, const struct in
 	trace_tracks_init(&w->tracks, mem);
 }
 
-/* The last two are made when the first slice has such a value. */
+/* Columns of a slice. The last two are made when the first slice has such a value. */
 static const struct {
 	size_t offset, size;
 	bool rare;
@@ -290,9 +288,7 @@ void trace_fail(struct trace_worker *w)
 		w->status = error_no_memory(&w->err);
 }
 
-/* ---- room for rows ---- */
-
-/* All columns or none: a growth that fails half-way is undone. */
+/* Grows all columns or none: a growth that fails half-way is undone. */
 static bool grow_slices(struct trace_worker *w, size_t cap)
 {
 	struct trace_slices *s = &w->slices;
@@ -339,7 +335,7 @@ static void trim_worker(struct trace_worker *w)
 	size_t size = w->point_count * sizeof(*w->points);
 	void *points;
 
-	if (s->count && grow_slices(w, s->count)) /* it does not grow, and so does not fail */
+	if (s->count && grow_slices(w, s->count)) /* shrinking never fails */
 		for (size_t c = 0; c < ARRAY_COUNT(columns); c++)
 			mem_trim(*column_of(s, c), s->count * columns[c].size);
 	points = mem_realloc(w->mem, w->points, w->point_cap * sizeof(*w->points), size);
@@ -375,15 +371,13 @@ bool trace_add_mark(struct trace_worker *w, const struct trace_mark *mark)
 	return row != NULL;
 }
 
-/* ---- reading in parts ---- */
-
 struct reading {
 	const struct trace_job *job;
 	struct trace_raw *rows;
 	struct trace_header *header;
-	fact_id members; /* facts of the top level; nil until there is one */
+	fact_id members; /* facts of the top-level object; nil until there is one */
 	bool list_truncated;
-	/* parts read on a guess, by place */
+	/* Parts that were read on a guess, by place. */
 	struct trace_part *parts;
 	size_t part_count;
 	uint64_t parts_from; /* offset of part 0 */
@@ -394,7 +388,7 @@ struct reading {
 
 #define SMALL_VALUE ((uint64_t)256 << 10)
 
-/* The text of a member's value, in memory of the model's scratch; NULL text when it is too large. */
+/* Returns the text of a member's value, in scratch memory; NULL text if it is too large. */
 static ow_status read_value(struct reading *t, const struct json_item *item, struct buf *text)
 {
 	buf_clear(text);
@@ -409,7 +403,7 @@ static ow_status read_value(struct reading *t, const struct json_item *item, str
 	return OW_OK;
 }
 
-/* A string without its quotes, anything else as it is. */
+/* Returns a string without its quotes, anything else unchanged. */
 static struct str plain_text(const struct json_item *item, const struct buf *text)
 {
 	struct str s = buf_str(text);
@@ -455,9 +449,9 @@ static void add_fact(struct reading *t, const char *key, enum json_kind kind, st
 		add_fact_to(t, members_of(t), key, kind, value);
 }
 
-#define DEVICES_MAX 64u /* of one machine */
+#define DEVICES_MAX 64u /* largest number of devices of one machine */
 
-/* What the profiler says about the devices of the machine: an object each. */
+/* Reads the profiler's description of the machine's devices, one object each. */
 static void read_devices(struct reading *t, struct str value)
 {
 	struct json_reader devices = json_over(value);
@@ -599,9 +593,8 @@ static void read_part(struct reading *t, struct trace_worker *w, uint64_t start,
 	part->read = true;
 }
 
-/* ---- on a guess ---- */
-
-/* With the first part read it is known how many rows there will be: saves moving them as they grow. */
+/* Reserves room: after the first part the number of rows can be estimated, which saves moving
+ * them. */
 static void reserve_rows(struct reading *t, struct trace_worker *w, const struct trace_part *part)
 {
 	size_t rows = part->last.slices - part->first.slices;
@@ -610,7 +603,7 @@ static void reserve_rows(struct reading *t, struct trace_worker *w, const struct
 	if (w->slices.count != rows || parts < 4)
 		return;
 	if (!reserve_slices(w, (rows + rows / 64) * parts))
-		error_clear(&w->err); /* growing step by step may still do */
+		error_clear(&w->err); /* growing step by step may still succeed */
 }
 
 static void guess_parts(void *arg, unsigned thread)
@@ -663,8 +656,6 @@ static ow_status guess(struct reading *t, uint64_t from)
 	return OW_OK;
 }
 
-/* ---- in order ---- */
-
 static ow_status accept(struct reading *t, const struct trace_part *part)
 {
 	if (!vec_push(t->job->mem, t->rows->accepted, t->rows->accepted_count,
@@ -711,7 +702,7 @@ static void note_end_of_list(struct reading *t, const struct trace_part *last, b
 			     "the list of events has no closing bracket, as the format allows");
 }
 
-/* One list of events, from the offset after its bracket. */
+/* Reads one list of events, from the offset after its bracket. */
 static ow_status read_list(struct reading *t, uint64_t offset, bool bare)
 {
 	struct trace_worker *driver = &t->rows->workers[t->job->options.threads];
@@ -738,13 +729,13 @@ static ow_status read_list(struct reading *t, uint64_t offset, bool bare)
 	}
 }
 
-/* A sample as a point of the worker, until tracks are known. */
+/* Stores a sample as a point of the worker, until tracks are known. */
 static void take_sample(struct trace_worker *w, const struct json_event *ev)
 {
 	size_t before = w->point_count;
 	struct json_event copy = *ev;
 
-	/* As an event of an unknown kind, whose id is the frame. */
+	/* stored as an event of an unknown kind, whose id is the frame */
 	copy.have &= ~(1u << FIELD_ID2);
 	copy.have |= 1u << FIELD_PH;
 	copy.value[FIELD_PH] = (struct json_value){ "s", 1, JSON_STRING };
@@ -872,8 +863,6 @@ static void release_raw(const struct trace_job *job, struct trace_raw *rows)
 	mem_free(job->mem, rows->accepted, rows->accepted_cap * sizeof(*rows->accepted));
 }
 
-/* ---- loading ---- */
-
 /* State of the stages of loading, in their order. */
 struct loading {
 	struct trace_job job;
@@ -931,7 +920,7 @@ ow_status trace_load_with(struct import_ctx *ctx, const struct trace_options *op
 	trace_names_release(&l.job, &l.rows, &l.names);
 	release_raw(&l.job, &l.rows);
 	if (status != OW_OK && status != OW_E_EMPTY && status != OW_E_FORMAT)
-		builder_fail(ctx->b, status); /* in those two cases nothing was added */
+		builder_fail(ctx->b, status); /* in these two cases nothing was added */
 	return status;
 }
 

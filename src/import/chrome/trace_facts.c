@@ -15,16 +15,14 @@ static const char *text_of(const struct trace_stages *t, uint32_t string)
 	return string ? trace_str(t->job, t->names, string).ptr : "None";
 }
 
-/* Of a place in the tally. */
+/* Returns the text of a place in the tally. */
 static const char *tallied(const struct trace_stages *t, uint32_t local)
 {
 	return text_of(t, t->names->local_strings[local]);
 }
 
-/* ---- the largest of many ---- */
-
 struct ranked {
-	uint32_t string; /* a place in the tally */
+	uint32_t string; /* place in the tally */
 	int64_t value;
 };
 
@@ -58,8 +56,6 @@ static void rank(const struct trace_stages *t, struct ranking *r, uint32_t strin
 	r->best[at] = one;
 }
 
-/* ---- facts ---- */
-
 static void phase_facts(const struct trace_stages *t)
 {
 	const struct trace_tally *y = t->tally;
@@ -68,7 +64,7 @@ static void phase_facts(const struct trace_stages *t)
 	for (unsigned ph = 1; ph < 256; ph++) {
 		char name[8] = { (char)ph };
 
-		if (ph >= 0x80) /* half a character: shown as its number */
+		if (ph >= 0x80) /* half a character is shown as its number */
 			snprintf(name, sizeof(name), "0x%02x", ph);
 		if (y->by_ph[ph])
 			fact_int(t->job->b, by_ph, name, (int64_t)y->by_ph[ph]);
@@ -173,12 +169,10 @@ static ow_status thread_facts(const struct trace_stages *t)
 	return builder_status(t->job->b);
 }
 
-/* ---- flows: how many ids start, how many end, how many do both ---- */
-
 struct flow_entry {
 	int64_t id;
-	uint32_t category, lane; /* lane: of its first point */
-	uint8_t id_kind, ends;	 /* 1 = starts, 2 = goes on or ends */
+	uint32_t category, lane; /* category, and lane of the flow's first point */
+	uint8_t id_kind, ends;	 /* 1 = starts, 2 = continues or ends */
 };
 
 struct flow_set {
@@ -243,7 +237,8 @@ static bool is_plain_call(const struct trace_job *job, const struct trace_names 
 static uint64_t count_plain_calls(const struct trace_job *job, const struct trace_names *names,
 				  const struct flow_set *set)
 {
-	uint8_t *on_device = mem_zalloc(job->mem, names->lane_count); /* per lane of a thread */
+	/* for each lane of a thread */
+	uint8_t *on_device = mem_zalloc(job->mem, names->lane_count);
 	uint64_t count = 0;
 
 	if (!on_device)
@@ -291,8 +286,6 @@ static ow_status flow_facts(const struct trace_stages *t, const struct trace_flo
 	fact_int(t->job->b, flows, "both", (int64_t)f->both);
 	return builder_status(t->job->b);
 }
-
-/* ---- the ledger ---- */
 
 static void note(const struct trace_stages *t, enum note_kind kind, uint64_t count, uint64_t offset,
 		 const char *text)
@@ -396,8 +389,6 @@ ow_status trace_facts(const struct trace_stages *t, const struct trace_flows *fl
 	return builder_status(t->job->b);
 }
 
-/* ---- the listing ---- */
-
 static ow_status collect_elements(const struct trace_stages *t, struct trace_listing *list)
 {
 	size_t count = 0;
@@ -452,7 +443,7 @@ static ow_status collect_counters(const struct trace_stages *t, struct trace_lis
 	return OW_OK;
 }
 
-/* Times near the limits are cut when the base is added. */
+/* Returns whether the base is usual; times near the limits are cut when it is added. */
 static bool is_usual(int64_t base)
 {
 	return base > -(INT64_C(1) << 61) && base < INT64_C(1) << 61;

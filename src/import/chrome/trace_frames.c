@@ -10,7 +10,7 @@
 #define FRAMES_MAX ((uint64_t)1 << 30)
 
 struct trace_frame {
-	struct trace_id id, parent; /* text ids are model strings */
+	struct trace_id id, parent; /* ids; text ids are model strings */
 	str_id name, category;
 	stack_id stack;
 	bool visited;
@@ -78,7 +78,7 @@ static bool add_frame(const struct trace_job *job, struct trace_frames *frames, 
 	return map_add(&frames->map, hash_frame(frame.id), frames->count++);
 }
 
-/* Walks up to a caller that has its stack already, then down again. A cycle is cut where it closes. */
+/* Walks up to a caller with a known stack, then down again. A cycle is cut where it closes. */
 static void resolve(const struct trace_job *job, struct trace_frames *frames,
 		    struct trace_frame *frame, struct trace_frame **chain)
 {

@@ -28,9 +28,9 @@
 #include "wire/json/json.h"
 #include "wire/json/json_scan.h"
 
-/* ---- strings and tracks of one worker ---- */
+/* Strings and tracks of one worker. */
 
-/* A name as written in a file: numbers and text of digits are the same, other text is text. */
+/* An id as written in a file: numbers and texts of digits are the same, other texts are texts. */
 enum trace_id_kind { ID_NONE, ID_INT, ID_TEXT };
 struct trace_id {
 	int64_t value; /* the number, or the string's number in the dictionary */
@@ -46,21 +46,21 @@ struct trace_track {
  * and the text. Texts begin at multiples of eight bytes. */
 struct trace_dict {
 	struct trace_slot {
-		uint32_t tag; /* upper bits of the hash; they also choose the slot */
-		uint32_t id;  /* 0 = empty */
+		uint32_t tag; /* upper bits of the hash, which also choose the slot */
+		uint32_t id;  /* number of the text; 0 = empty slot */
 		uint32_t len, place;
 	} * slots;
-	size_t mask; /* slots - 1 */
+	size_t mask; /* number of slots - 1 */
 	char *bytes;
 	size_t bytes_used, bytes_cap;
 	struct trace_text {
 		uint32_t len, place;
-	} * texts; /* by id */
+	} * texts; /* texts by id */
 	size_t text_cap;
 	uint32_t count;
-	struct trace_category *categories; /* by text used as one */
+	struct trace_category *categories; /* properties of texts that are used as categories */
 	size_t category_cap;
-	uint32_t *types; /* by text used as a label: the type of that op; 0 = not known */
+	uint32_t *types; /* for texts that are used as a label: type of that op; 0 = unknown */
 	size_t type_cap;
 };
 
@@ -69,9 +69,9 @@ static inline struct str trace_dict_text(const struct trace_dict *d, uint32_t id
 	return id ? str_make(d->bytes + (size_t)d->texts[id].place * 8, d->texts[id].len) : STR("");
 }
 
-/* Facts about the slices of a category. */
+/* Properties of the slices of a category. */
 struct trace_category {
-	uint8_t layer;	/* + 1; 0 = not looked up yet */
+	uint8_t layer;	/* layer + 1; 0 = not determined yet */
 	uint8_t wanted; /* enum trace_wanted */
 };
 
@@ -83,48 +83,50 @@ struct trace_tracks {
 	struct {
 		int64_t pid, tid;
 		uint32_t track, layer;
-	} cache[512]; /* of those with two numbers; track 0 = empty */
+	} cache[512]; /* cache of tracks with two numbers; track 0 = empty */
 };
 
-/* ---- rows ---- */
+/* Rows. */
 
 /* Texts (name, category, label, scope) are numbers of the worker's dictionary until trace_merge.c has run, then strings
  * of the model. This is where a row belongs, in one word that three stages use in turn: */
 union trace_where {
-	uint32_t track; /* of the worker: while reading */
-	uint32_t lane;	/* of the file: after trace_merge.c */
-	uint32_t place; /* of a slice among the rows of the model, from 0: set by trace_place.c */
+	uint32_t track; /* track of the worker, while reading */
+	uint32_t lane;	/* lane of the file, after trace_merge.c */
+	/* place of a slice among the rows of the model, from 0; set by trace_place.c */
+	uint32_t place;
 };
 
-/* The number that joins a slice to others: the category says which of the two it is. trace_place.c separates them. */
+/* The number that joins a slice to others; the category decides which of both it is. trace_place.c
+ * separates them. */
 union trace_number {
-	uint32_t correlation; /* of a launch or of work of a device */
-	uint32_t sequence;    /* of an operator of PyTorch: trace_sequence */
+	uint32_t correlation; /* for a launch or work of a device */
+	uint32_t sequence;    /* for an operator of PyTorch: trace_sequence */
 };
 
 struct trace_slices {
 	size_t count, cap;
-	int64_t *ts, *dur; /* dur TIME_UNKNOWN: none given */
+	int64_t *ts, *dur; /* start and duration; dur TIME_UNKNOWN: none given */
 	uint64_t *args_offset;
 	uint32_t *args_size, *name, *category;
 	union trace_where *where;
 	uint8_t *ph;
-	uint32_t *label; /* the op that ran, when it is not the name; NULL while no slice has one */
+	uint32_t *label; /* op that ran, if it differs from the name; NULL while no slice has one */
 	union trace_number *number; /* NULL while no slice has one */
 };
 
 enum trace_point_flags {
-	POINT_NO_TS = 1 << 0,	  /* the event had no time: counted, not used */
-	POINT_LOCAL_ID = 1 << 1,  /* the id is of the process */
+	POINT_NO_TS = 1 << 0,	  /* the event has no time: counted, not used */
+	POINT_LOCAL_ID = 1 << 1,  /* the id is local to the process */
 	POINT_ENCLOSING = 1 << 2, /* a flow that binds to the slice around it */
-	POINT_OF_SLICE = 1 << 3,  /* a flow end written in slice `at` itself */
+	POINT_OF_SLICE = 1 << 3,  /* a flow end that is written in slice `at` itself */
 	POINT_ODD_PH = 1 << 4,	  /* ph is not one character: id is its text, or nothing */
-	POINT_SAMPLE = 1 << 5,	  /* of the top-level samples; id is the frame */
+	POINT_SAMPLE = 1 << 5,	  /* an item of the top-level samples; id is the frame */
 };
 
 struct trace_point {
 	int64_t ts;
-	int64_t id; /* a trace_id, with id_kind */
+	int64_t id; /* value of a trace_id, with id_kind */
 	uint64_t args_offset;
 	uint32_t args_size;
 	uint32_t name, category, scope;
@@ -141,7 +143,7 @@ struct trace_counter {
 	uint32_t instance; /* string of the id, 0 = none */
 	uint32_t args_size;
 	uint64_t args_offset;
-	bool first; /* series of its event */
+	bool first; /* first series of its event */
 	bool no_ts, no_value;
 };
 
@@ -160,10 +162,10 @@ struct trace_meta {
 	uint8_t kind;
 };
 
-/* What few slices have: an id, a scope, a stack frame, arguments of their end. */
+/* Properties that few slices have: an id, a scope, a stack frame, arguments of their end. */
 struct trace_mark {
 	uint32_t slice;
-	uint32_t scope; /* string, 0 = none */
+	uint32_t scope; /* string of the scope, 0 = none */
 	struct trace_id id, frame;
 	uint64_t args_offset;
 	uint32_t args_size;
@@ -175,27 +177,28 @@ struct trace_counts {
 	uint32_t strings;
 };
 
-/* ---- workers and parts ---- */
+/* Workers and parts. */
 
-/* Damage and oddities in one part of the file, counted; they become notes. */
+/* Counts of damage and oddities in one part of the file, which become notes. */
 struct trace_faults {
 	uint64_t others, first_other;	 /* elements that are not objects */
-	uint64_t damaged, damaged_bytes; /* unreadable stretches */
+	uint64_t damaged, damaged_bytes; /* unreadable ranges of bytes */
 	uint64_t first_damage;
 	uint64_t clamped, first_clamped;    /* times out of range */
-	uint64_t negative, first_negative;  /* durations */
+	uint64_t negative, first_negative;  /* negative durations */
 	uint64_t bad_times, first_bad_time; /* ts or dur that is not a number */
 	uint64_t labels;		    /* counter values that are not numbers */
-	uint64_t odd;	     /* the rows do not keep all of it: struct trace_listing */
+	uint64_t odd;	     /* events that the rows do not keep completely: struct trace_listing */
 	uint64_t unlabelled; /* slices with arguments and without a label */
 };
 
 struct trace_part {
-	uint64_t start, end; /* first event, and where the next part goes on */
-	bool read;	     /* rows are there */
+	uint64_t start, end; /* offset of the first event, and where the next part continues */
+	bool read;	     /* the rows exist */
 	bool list_ended, truncated;
-	bool samples;	       /* of the top level, not events */
-	uint64_t truncated_at; /* begin of the unfinished event; the size of the input when none */
+	bool samples; /* a part of the top-level samples, not of events */
+	/* begin of the unfinished event; the size of the input if there is none */
+	uint64_t truncated_at;
 	unsigned worker;
 	struct trace_counts first, last; /* rows [first, last) of the worker */
 	struct trace_faults faults;
@@ -217,27 +220,27 @@ struct trace_worker {
 	size_t meta_count, meta_cap;
 	struct trace_mark *marks;
 	size_t mark_count, mark_cap;
-	uint64_t *elements; /* that are not slices: their places, see struct trace_listing */
+	uint64_t *elements; /* places of elements that are not slices; see struct trace_listing */
 	size_t element_count, element_cap;
-	struct memory_change
-		*changes; /* of slices called [memory]; event: the slice, until it is placed */
+	/* changes by slices called [memory]; event: the slice, until it is placed */
+	struct memory_change *changes;
 	size_t change_count, change_cap;
-	struct trace_faults faults; /* of the part being read */
+	struct trace_faults faults; /* faults of the part that is being read */
 	struct {
 		uint64_t head; /* first bytes of the text */
 		uint32_t len, id;
-	} categories[16]; /* few, and short: found without hashing all of the text */
+	} categories[16]; /* few short texts, found without hashing the whole text */
 };
 
-/* ---- stages ---- */
+/* Stages. */
 
 struct trace_options {
-	size_t part_bytes; /* a part is read by one worker */
+	size_t part_bytes; /* size of the part that one worker reads */
 	unsigned threads;
 	enum json_path path;
 };
 
-/* What all stages use. Constant while a file is loaded. */
+/* Data that all stages use; constant while a file is loaded. */
 struct trace_job {
 	struct import_ctx *ctx;
 	struct builder *b;
@@ -248,27 +251,27 @@ struct trace_job {
 /* import_trace.c: the rows of all workers, and which of them count. trace_merge.c renumbers them, trace_pair.c adds slices and
  * durations, trace_place.c frees them. */
 struct trace_raw {
-	struct trace_worker *workers; /* one more than threads: the last reads in order */
+	struct trace_worker *workers; /* one more than threads: the last one reads in order */
 	unsigned worker_count;
-	struct trace_part *accepted; /* in file order */
+	struct trace_part *accepted; /* accepted parts, in file order */
 	size_t accepted_count, accepted_cap;
 };
 
-/* import_trace.c: what the file says beside its events. */
+/* import_trace.c: data of the file other than its events. */
 struct trace_header {
 	uint64_t documents;
-	bool has_list;	  /* of events, maybe empty */
+	bool has_list;	  /* the file has a list of events, maybe empty */
 	bool object_form; /* the file is an object with a list, not a list */
 	bool truncated;
 	uint64_t truncated_at;
-	int64_t base_ns; /* added to every time */
+	int64_t base_ns; /* nanoseconds to add to every time */
 	uint64_t frames_offset, frames_size;
 	uint32_t member_bits; /* enum trace_member_bit */
 };
 
-/* A process of the file, and a track: the slices of one layer of a thread. */
+/* A process of the file, and a lane: the slices of one layer of a thread. */
 struct trace_process {
-	struct trace_id pid; /* text ids are model strings from here on */
+	struct trace_id pid; /* process id; text ids are model strings from here on */
 	str_id name, labels;
 	int32_t sort;
 };
@@ -276,35 +279,36 @@ struct trace_process {
 struct trace_lane {
 	struct trace_track key;
 	uint32_t process; /* index into trace_names.processes */
-	uint32_t thread;  /* the lane of the thread's own layer */
+	uint32_t thread;  /* lane of the thread's own layer */
 	str_id name;
 	int32_t sort;
-	bool used;    /* some event is on it */
-	size_t count; /* slices to be placed; trace_pair.c adds to it */
-	/* set by trace_place.c */
-	uint32_t
-		proxy; /* of a thread's own lane: one of another layer that has the slices, 0 = none */
-	bool wanted; /* needs a row in the model: counters or flows are on it */
+	bool used;    /* an event is on the lane */
+	size_t count; /* number of slices to be placed; trace_pair.c adds to it */
+	/* Members that trace_place.c sets: */
+	/* for a thread's own lane: another layer's lane that has the slices, 0 = none */
+	uint32_t proxy;
+	bool wanted; /* needs a row in the model, because counters or flows are on it */
 	track_id id;
 	size_t first; /* position of the first of its slices */
 };
 
 /* trace_merge.c: the strings, tracks and processes of the file. trace_pair.c adds lanes of asynchronous slices. */
 struct trace_names {
-	struct trace_numbers {	   /* of one worker: what its numbers are in the file */
-		uint32_t *strings; /* of the model; string_count stands for the empty text */
-		uint32_t *locals; /* the same, numbered from 1 in this file: the place in a tally */
+	struct trace_numbers {	   /* for one worker: its numbers in the file */
+		uint32_t *strings; /* string of the model; string_count stands for the empty text */
+		/* the same string, numbered from 1 in this file: the place in a tally */
+		uint32_t *locals;
 		uint32_t *lanes;
 	} numbers[PARALLEL_MAX + 1];
-	uint32_t string_count;	 /* of the model */
-	uint32_t *local_strings; /* model strings of the file's own numbers; [0] = none */
-	uint32_t local_count;	 /* of those: size of the arrays of a tally */
+	uint32_t string_count;	 /* number of strings of the model */
+	uint32_t *local_strings; /* model strings by the file's own numbers; [0] = none */
+	uint32_t local_count;	 /* number of these: size of the arrays of a tally */
 	size_t local_cap;
-	struct trace_lane *lanes; /* 0 = nil */
+	struct trace_lane *lanes; /* lanes; 0 = nil */
 	uint32_t lane_count;
 	size_t lane_cap;
 	struct map lane_map;
-	struct trace_process *processes; /* 0 = of events without pid */
+	struct trace_process *processes; /* processes; 0 = events without pid */
 	uint32_t process_count;
 	size_t process_cap;
 	struct map process_map;
@@ -313,30 +317,30 @@ struct trace_names {
 /* trace_merge.c: sums for the facts. Arrays by the file's own number of a string: models of many files have many
  * times more strings than each of them. */
 struct trace_tally {
-	uint64_t by_ph[256]; /* [0]: events without ph */
+	uint64_t by_ph[256]; /* counts by ph; [0]: events without ph */
 	uint64_t events, x_without_dur;
-	uint64_t slices; /* events that are a row each; others are made of pairs later */
-	int64_t min_ts, max_ts, max_x_end; /* TIME_UNKNOWN when none */
+	uint64_t slices; /* number of events that are a row each; others are made of pairs later */
+	int64_t min_ts, max_ts, max_x_end; /* TIME_UNKNOWN if there is none */
 	uint64_t *category_count;
-	int64_t *category_dur; /* of X */
-	uint8_t *category_x;   /* 1: some X has the category */
+	int64_t *category_dur; /* duration of X events by category */
+	uint8_t *category_x;   /* for each category: 1 if an X event has it */
 	uint64_t *x_count;
 	int64_t *x_dur;
-	uint64_t *odd_ph;    /* by the text of ph */
-	size_t *lane_slices; /* by lane; NULL in the sum of all workers */
+	uint64_t *odd_ph;    /* counts by the text of ph */
+	size_t *lane_slices; /* slices by lane; NULL in the sum of all workers */
 	uint64_t unknown_ph, no_ts;
 	bool has_categories;
 };
 
 /* trace_frames.c: stacks of the model by the ids that events use. */
 struct trace_frames {
-	struct trace_frame *list; /* 0 = nil */
+	struct trace_frame *list; /* frames; 0 = nil */
 	uint32_t count;
 	size_t cap;
 	struct map map;
 };
 
-/* trace_pair.c: what has no partner. */
+/* trace_pair.c: counts of events without a partner. */
 struct trace_pairs {
 	uint64_t unfinished, surplus_ends, unmatched_async;
 };
@@ -344,11 +348,12 @@ struct trace_pairs {
 /* trace_facts.c: distinct ids of flows. */
 struct trace_flows {
 	uint64_t started, ended, both;
-	uint64_t plain_calls; /* of those with one end: calls that start nothing on a device */
-	bool failed;	      /* no memory */
+	/* number of flows with one end: calls that start nothing on a device */
+	uint64_t plain_calls;
+	bool failed; /* memory ran out */
 };
 
-/* All that was made before trace_place.c runs, to read. */
+/* Results of the stages before trace_place.c, read-only. */
 struct trace_stages {
 	const struct trace_job *job;
 	const struct trace_raw *rows;
@@ -364,7 +369,7 @@ static inline ow_status trace_no_memory(const struct trace_job *job)
 	return error_no_memory(job->ctx->err);
 }
 
-/* The text of a string number of a merged row, and the string; nil for the empty text. */
+/* Return the text, or the string, of a string number of a merged row; nil for the empty text. */
 static inline struct str trace_str(const struct trace_job *job, const struct trace_names *names,
 				   uint32_t string)
 {
@@ -375,13 +380,14 @@ static inline str_id trace_str_id(const struct trace_names *names, uint32_t stri
 	return (str_id){ string == names->string_count ? 0 : string };
 }
 
-/* ---- import_trace.c: room for rows ---- */
-/* When they have been placed or listed: the places of elements, points with counters, all rows. */
+/* import_trace.c: room for rows. */
+/* Free parts of the rows when they have been placed or listed: places of elements, points with
+ * counters, all rows. */
 void trace_worker_drop_elements(struct trace_worker *w);
 void trace_worker_drop_points(struct trace_worker *w);
 void trace_worker_drop_rows(struct trace_worker *w);
 struct trace_counts trace_worker_counts(const struct trace_worker *w);
-/* Sets w->status: there is no memory. */
+/* Sets w->status to "no memory". */
 void trace_fail(struct trace_worker *w);
 bool trace_make_room(struct trace_worker *w);
 static inline bool trace_slice_room(struct trace_worker *w)
@@ -390,7 +396,7 @@ static inline bool trace_slice_room(struct trace_worker *w)
 }
 bool trace_add_mark(struct trace_worker *w, const struct trace_mark *mark);
 
-/* Room for one row more in an array; NULL when there is none. */
+/* Makes room for one more row in an array; NULL without memory. */
 #define TRACE_NEW_ROW(w, array, count_, cap_)                                                      \
 	({                                                                                         \
 		void *ptr_ = (w)->array;                                                           \
@@ -403,19 +409,19 @@ bool trace_add_mark(struct trace_worker *w, const struct trace_mark *mark);
 		ok_ ? &(w)->array[(w)->count_++] : NULL;                                           \
 	})
 
-/* ---- trace_rows.c: one event into rows ---- */
-/* On failure w->status is set. */
+/* trace_rows.c: turns one event into rows. */
+/* Stores one event; on failure w->status is set. */
 void trace_take_event(struct trace_worker *w, const struct json_event *ev);
 
-/* ---- import_trace.c: strings and tracks ---- */
-/* TRACE_FULL when there is no memory. */
+/* import_trace.c: strings and tracks. */
+/* Adds a text; TRACE_FULL without memory. */
 uint32_t trace_dict_add_hashed(struct trace_dict *d, struct mem *mem, struct str raw,
 			       uint64_t hash);
 static inline uint32_t trace_dict_add(struct trace_dict *d, struct mem *mem, struct str raw)
 {
 	return trace_dict_add_hashed(d, mem, raw, str_hash(raw));
 }
-/* The hash of a text that is going to be added soon, whose slot is fetched meanwhile. */
+/* Returns the hash of a text that will be added soon, and prefetches its slot. */
 static inline uint64_t trace_dict_prefetch(const struct trace_dict *d, struct str raw)
 {
 	uint64_t hash = str_hash(raw);
@@ -424,7 +430,7 @@ static inline uint64_t trace_dict_prefetch(const struct trace_dict *d, struct st
 		__builtin_prefetch(&d->slots[(hash >> 32) & d->mask]);
 	return hash;
 }
-/* A little later: the text that it is probably going to be compared with. */
+/* Prefetches, a little later, the text that it will probably be compared with. */
 static inline void trace_dict_prefetch_text(const struct trace_dict *d, uint64_t hash)
 {
 	const struct trace_slot *slot;
@@ -435,16 +441,16 @@ static inline void trace_dict_prefetch_text(const struct trace_dict *d, uint64_t
 	__builtin_prefetch(d->bytes + (size_t)slot->place * 8);
 	__builtin_prefetch(d->bytes + (size_t)slot->place * 8 + slot->len);
 }
-/* NULL when there is no memory. */
+/* Returns the properties of a category; NULL without memory. */
 const struct trace_category *trace_dict_category(struct trace_dict *d, struct mem *mem,
 						 uint32_t category);
-/* The type of an op with that label, to be set; NULL when there is no memory. */
+/* Returns the type of an op with that label, to be set; NULL without memory. */
 uint32_t *trace_dict_type(struct trace_dict *d, struct mem *mem, uint32_t label);
 uint32_t trace_tracks_add(struct trace_tracks *t, struct mem *mem, const struct trace_track *key);
 #define TRACE_FULL UINT32_MAX
 #define TRACE_EMPTY (UINT32_MAX - 1)
 
-/* ---- the stages, in their order ---- */
+/* The stages, in their order. */
 
 ow_status trace_merge(const struct trace_job *job, struct trace_raw *rows,
 		      struct trace_names *names, struct trace_tally *tally);
@@ -452,7 +458,7 @@ void trace_names_release(const struct trace_job *job, const struct trace_raw *ro
 			 struct trace_names *names);
 void trace_tally_release(const struct trace_job *job, const struct trace_names *names,
 			 struct trace_tally *tally);
-/* The lane of that key, made if it is new; TRACE_FULL without memory. Text ids are model strings. */
+/* Finds or adds the lane of that key; TRACE_FULL without memory. Text ids are model strings. */
 uint32_t trace_lane_of(const struct trace_job *job, struct trace_names *names,
 		       const struct trace_track *key);
 
@@ -460,15 +466,16 @@ uint32_t trace_lane_of(const struct trace_job *job, struct trace_names *names,
 ow_status trace_frames_read(const struct trace_job *job, const struct trace_header *header,
 			    struct trace_frames *frames);
 void trace_frames_release(const struct trace_job *job, struct trace_frames *frames);
-/* Nil when there is no such frame. */
+/* Returns the stack of a frame; nil if there is no such frame. */
 stack_id trace_frames_find(const struct trace_frames *frames, struct trace_id id);
 
 ow_status trace_pair(const struct trace_job *job, struct trace_raw *rows, struct trace_names *names,
 		     const struct trace_tally *tally, struct trace_pairs *pairs);
 
-/* ---- trace_tracks.c ---- */
+/* trace_tracks.c: tracks. */
 
-/* Arrows name a thread, not a layer of it: they go where its slices are. */
+/* Returns the lane of an arrow's end: arrows name a thread, not a layer, so they go to the lane
+ * with its slices. */
 static inline uint32_t trace_arrow_lane(const struct trace_names *names, uint32_t lane)
 {
 	return names->lanes[lane].count || !names->lanes[lane].proxy ? lane
@@ -480,32 +487,36 @@ static inline bool trace_is_flow(const struct trace_point *p)
 	return (p->ph == 's' || p->ph == 't' || p->ph == 'f') && !(p->flags & POINT_NO_TS);
 }
 
-/* The order of the tracks in the model: by process, thread, layer. [0] is 0. The caller frees it. */
+/* Computes the order of the tracks in the model: by process, thread, layer. [0] is 0. The caller
+ * frees it. */
 ow_status trace_order_lanes(const struct trace_job *job, struct trace_names *names,
 			    uint32_t **order);
 /* Adds a track for each lane that has slices, counters or flows. */
 ow_status trace_make_tracks(const struct trace_job *job, const struct trace_raw *rows,
 			    struct trace_names *names, const uint32_t *order);
 
-/* trace_sniff.c */
+/* trace_sniff.c: recognises a trace. */
 int trace_sniff(const struct sniff *sniff);
 
-/* Also runs the interpretation, when the rows of the workers are freed. */
+/* Places the rows in the model, and runs the interpretation when the rows of the workers are
+ * freed. */
 ow_status trace_place(const struct trace_stages *made, struct trace_raw *rows,
 		      struct trace_names *names);
 
-/* trace_samples.c: sampled stacks among the placed events become samples of the model. Before the draft is interpreted. */
+/* trace_samples.c: turns sampled stacks among the placed events into samples, before the draft is
+ * interpreted. */
 ow_status trace_samples(const struct trace_job *job, const struct event_draft *draft,
 			int64_t base_ns);
 
-/* Needs only the merged points; trace_place.c runs it beside its own work. */
+/* Counts flows. Needs only the merged points, so trace_place.c runs it concurrently. */
 void trace_count_flows(const struct trace_job *job, const struct trace_raw *rows,
 		       const struct trace_names *names, struct trace_flows *flows);
 ow_status trace_facts(const struct trace_stages *t, const struct trace_flows *flows);
-/* What the list was like in the file: struct trace_listing. When tracks have their rows. */
+/* Stores how the list was written in the file: struct trace_listing. Called when tracks have
+ * their rows. */
 ow_status trace_list(const struct trace_stages *t);
 
-/* The whole importer with given options, for tests. */
+/* Runs the whole importer with given options, for tests. */
 ow_status trace_load_with(struct import_ctx *ctx, const struct trace_options *options);
 
 #endif

@@ -12,11 +12,9 @@ struct merging {
 	const struct trace_job *job;
 	struct trace_raw *rows;
 	struct trace_names *names;
-	struct trace_tally *tallies; /* one per worker */
+	struct trace_tally *tallies; /* one tally per worker */
 	atomic_size_t next_worker;
 };
-
-/* ---- strings ---- */
 
 /* Decodes one text into the model. The empty text gets a number of its own, because an empty category
  * is not the same as none. */
@@ -46,22 +44,21 @@ static void intern_range(struct merging *t, unsigned worker, uint32_t first, uin
 			strings[i] = intern(t, trace_dict_text(dict, i), scratch, replaced);
 }
 
-/* ---- numbers of strings in the file ---- */
-
 struct numbering {
 	struct merging *t;
-	uint32_t first_new; /* strings from there on were met for the first time in this file */
+	uint32_t first_new; /* strings from this number on are new in this file */
 	uint32_t new_count;
-	struct map old; /* by string → number, of the others */
+	struct map old; /* numbers of the other strings */
 };
 
-/* Strings that are new to the model get its numbers in order; then comes the empty text, then all others. 0 without memory. */
+/* Returns the local number of a string: new strings of the model first, in order, then the empty text,
+ * then all others. 0 without memory. */
 static uint32_t number_of(struct numbering *n, uint32_t string)
 {
 	struct merging *t = n->t;
 	uint64_t hash = map_hash_u64(string, 0);
 
-	if (string >= n->first_new) /* trace.string_count, too */
+	if (string >= n->first_new) /* includes trace.string_count */
 		return string - n->first_new + 1;
 	for (struct map_iter it = map_find(&n->old, hash); it.value; it = map_next(&n->old, it))
 		if (t->names->local_strings[it.value] == string)
@@ -72,7 +69,7 @@ static uint32_t number_of(struct numbering *n, uint32_t string)
 	return t->names->local_count++;
 }
 
-/* An upper bound of the number of local strings: new ones, and old ones of the workers. */
+/* Returns an upper bound of the number of local strings: new ones, and old ones of the workers. */
 static size_t count_locals(const struct numbering *n)
 {
 	size_t count = (size_t)n->new_count + 2;
@@ -150,7 +147,7 @@ static ow_status merge_strings(struct merging *t)
 		intern_range(t, part->worker, part->first.strings, part->last.strings, &scratch,
 			     &replaced);
 	}
-	/* Strings that a worker first met in a part that was not used, but again in one that was. */
+	/* strings that a worker first met in an unused part, but again in a used one */
 	for (unsigned i = 0; i < t->rows->worker_count; i++)
 		intern_range(t, i, 1, t->rows->workers[i].dict.count, &scratch, &replaced);
 	buf_release(&scratch);
@@ -169,8 +166,6 @@ static ow_status merge_strings(struct merging *t)
 	OW_TRY(builder_status(t->job->b));
 	return number_strings(t, first_new);
 }
-
-/* ---- tracks ---- */
 
 static uint64_t hash_id(struct trace_id id)
 {
@@ -260,7 +255,7 @@ static bool rows_were_refused(const struct merging *t)
 	return rows != used;
 }
 
-/* Tracks that only rows of refused parts are on do not exist. */
+/* Marks used tracks; tracks with rows of refused parts only do not exist. */
 static void mark_used(const struct merging *t, uint8_t *used[])
 {
 	for (size_t i = 0; i < t->rows->accepted_count; i++) {
@@ -341,9 +336,8 @@ static ow_status merge_tracks(struct merging *t)
 	return status;
 }
 
-/* ---- metadata ---- */
-
-/* "thread 108 (python3)", "thread 108": a profiler's name for a thread without a name. */
+/* Returns whether a name is a profiler's name for a thread without one: "thread 108 (python3)",
+ * "thread 108". */
 static bool is_generic(struct str name)
 {
 	return str_starts(name, STR("thread ")) &&
@@ -405,8 +399,6 @@ static void apply_metadata(struct merging *t)
 	}
 }
 
-/* ---- one pass over all rows: the numbers of the file, and the sums for the facts ---- */
-
 struct array {
 	void **ptr;
 	size_t size;
@@ -450,8 +442,6 @@ void trace_tally_release(const struct trace_job *job, const struct trace_names *
 	tally->lane_slices = NULL;
 }
 
-/* ---- counting ---- */
-
 OW_ALWAYS_INLINE int64_t add_times(int64_t a, int64_t b)
 {
 	int64_t sum;
@@ -465,7 +455,7 @@ OW_ALWAYS_INLINE void count_time(struct trace_tally *y, int64_t ts)
 {
 	if (OW_UNLIKELY(y->min_ts == TIME_UNKNOWN || ts < y->min_ts))
 		y->min_ts = ts;
-	if (ts > y->max_ts) /* TIME_UNKNOWN is below all */
+	if (ts > y->max_ts) /* TIME_UNKNOWN is below all times */
 		y->max_ts = ts;
 }
 
@@ -482,7 +472,8 @@ OW_ALWAYS_INLINE void count_complete(struct trace_tally *y, uint32_t name, uint3
 	y->category_dur[category] = add_times(y->category_dur[category], dur);
 }
 
-/* Letters that mean something; the others are kept as points in time and counted. */
+/* Returns whether a phase letter is defined; events with others are kept as points in time and
+ * counted. */
 static bool is_known_ph(uint8_t ph)
 {
 	return ph && strchr("XBEiIRbnestfSTpFCPNODMvVc()", ph);
@@ -536,7 +527,7 @@ static void tally_point(const struct trace_numbers *n, struct trace_point *p, st
 	p->where.lane = n->lanes[p->where.track];
 	p->id = model_number(n, p->id, p->id_kind);
 	if (p->flags & (POINT_OF_SLICE | POINT_SAMPLE))
-		return; /* its slice is counted; no event of the list */
+		return; /* its slice is counted; it is not an event of the list */
 	if (!(p->flags & POINT_ODD_PH))
 		y->by_ph[p->ph]++;
 	else if (letter)
@@ -616,8 +607,6 @@ static void tally_workers(void *arg, unsigned thread)
 		tally_worker(t, (unsigned)i);
 	}
 }
-
-/* ---- adding up ---- */
 
 static void add_tally(const struct merging *t, struct trace_tally *to, const struct trace_tally *y)
 {

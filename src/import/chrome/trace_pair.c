@@ -20,25 +20,23 @@ struct pair_stage {
 	struct trace_pairs *pairs;
 };
 
-#define MATCH_DEPTH 4096 /* how far down an end looks for its begin */
-#define MAX_EARLY 64	 /* ends that may wait for a begin of the same time */
+#define MATCH_DEPTH 4096 /* number of open slices that are searched for the begin of an end */
+#define MAX_EARLY 64	 /* largest number of ends that may wait for a begin of the same time */
 
 struct open_slice {
 	uint32_t row, worker;
 	uint32_t name, category;
 	int64_t ts;
-	int64_t limit; /* end of a closed slice around it; TIME_UNKNOWN when there is none */
+	int64_t limit; /* end of a closed slice around it; TIME_UNKNOWN if there is none */
 };
 
 struct pairing {
 	struct pair_stage *t;
 	struct open_slice *open;
 	size_t count, cap;
-	struct trace_ref early[MAX_EARLY]; /* ends without a begin, of the current time */
+	struct trace_ref early[MAX_EARLY]; /* ends without a begin, at the current time */
 	size_t early_count;
 };
-
-/* ---- collecting, by track, in file order ---- */
 
 typedef void (*visit_fn)(void *arg, uint32_t lane, struct trace_ref ref);
 
@@ -87,8 +85,6 @@ static void put_ref(void *arg, uint32_t lane, struct trace_ref ref)
 	fill->refs[fill->next[lane]++] = ref;
 }
 
-/* ---- one track ---- */
-
 static struct trace_slices *slices_of(const struct pairing *p, const struct trace_ref *ref)
 {
 	return &p->t->rows->workers[ref->worker].slices;
@@ -99,7 +95,7 @@ static const struct trace_point *point_of(const struct pairing *p, const struct 
 	return &p->t->rows->workers[ref->worker].points[ref->row];
 }
 
-/* The begin takes over the end's arguments, or has both. */
+/* Gives the end's arguments to the begin, which then has both. */
 static bool join_args(struct pairing *p, const struct open_slice *begin,
 		      const struct trace_point *end)
 {
@@ -132,7 +128,7 @@ static bool close_slice(struct pairing *p, size_t index, const struct trace_ref 
 	p->t->rows->workers[begin->worker].slices.dur[begin->row] = span(begin->ts, ref->ts);
 	if (!join_args(p, begin, point_of(p, ref)))
 		return false;
-	/* Those inside that never get an end of their own end here. */
+	/* slices inside that never get an end of their own end here */
 	for (size_t i = index + 1; i < p->count; i++)
 		if (p->open[i].limit == TIME_UNKNOWN)
 			p->open[i].limit = ref->ts;
@@ -161,7 +157,7 @@ static bool end_slice(struct pairing *p, const struct trace_ref *ref)
 	return true;
 }
 
-/* An end may be written before the begin of its own (empty) slice. */
+/* Uses an end that was written before the begin of its own (empty) slice. */
 static bool take_early_end(struct pairing *p, uint32_t name, struct trace_ref *ref)
 {
 	for (size_t i = 0; i < p->early_count; i++)
@@ -280,9 +276,7 @@ static ow_status pair_begins(struct pair_stage *t)
 	return status;
 }
 
-/* ---- slices that stay without an end ---- */
-
-/* The end of the last event of each lane; TIME_UNKNOWN when there is none. */
+/* Finds the end of the last event of each lane; TIME_UNKNOWN if there is none. */
 static void find_last_times(const struct pair_stage *t, int64_t *last_ns)
 {
 	for (uint32_t lane = 0; lane < t->names->lane_count; lane++)
@@ -344,8 +338,6 @@ static ow_status close_open_ends(struct pair_stage *t)
 	return status;
 }
 
-/* ---- points that become slices ---- */
-
 static bool add_slice(struct pair_stage *t, unsigned worker, const struct trace_point *p,
 		      int64_t dur, uint32_t lane)
 {
@@ -370,11 +362,9 @@ static bool add_slice(struct pair_stage *t, unsigned worker, const struct trace_
 	return true;
 }
 
-/* ---- asynchronous begins and ends ---- */
-
 struct async_ref {
 	uint64_t key;
-	uint32_t number; /* in file order */
+	uint32_t number; /* number in file order */
 	uint32_t row;
 	uint32_t worker;
 };
@@ -427,7 +417,7 @@ static uint32_t async_lane(struct pair_stage *t, const struct trace_point *p)
 	return trace_lane_of(t->job, t->names, &key);
 }
 
-/* A slice (or, without a duration, an instant) for the point, with its id beside it. */
+/* Adds a slice (or, without a duration, an instant) for the point, and its id. */
 static bool add_async(struct joining *j, const struct trace_point *p, uint32_t worker, int64_t dur,
 		      uint8_t flags, const struct trace_point *end)
 {
@@ -595,9 +585,7 @@ static ow_status pair_async(struct pair_stage *t)
 	return ok ? OW_OK : trace_no_memory(t->job);
 }
 
-/* ---- samples ---- */
-
-/* The track of a sample: that of its thread, in whatever process, when it names none. */
+/* Returns the track of a sample: that of its thread in any process if it names none. */
 static uint32_t sample_lane(const struct pair_stage *t, const struct trace_point *p)
 {
 	const struct trace_track *key = &t->names->lanes[p->where.lane].key;
@@ -642,9 +630,7 @@ static ow_status add_samples(struct pair_stage *t)
 	return OW_OK;
 }
 
-/* ---- all ---- */
-
-/* Events of a phase that is not one letter: their meaning is unknown, but they are shown. */
+/* Keeps events whose phase is not one letter: their meaning is unknown, but they are shown. */
 static ow_status keep_odd(struct pair_stage *t)
 {
 	for (size_t i = 0; i < t->rows->accepted_count; i++) {
@@ -664,7 +650,7 @@ static ow_status keep_odd(struct pair_stage *t)
 	return OW_OK;
 }
 
-/* Rows that pairing has added count as a part of their own. */
+/* Accepts rows that pairing has added as a separate part. */
 static ow_status accept_added(struct pair_stage *t, const struct trace_counts *before)
 {
 	if (!vec_reserve(t->job->mem, t->rows->accepted, t->rows->accepted_cap,

@@ -9,37 +9,36 @@
 struct placing {
 	const struct trace_stages *made;
 	const struct trace_job *job;
-	struct trace_raw *rows;	   /* their columns are freed as they are placed */
-	struct trace_names *names; /* lanes get their row in the model */
+	struct trace_raw *rows;	   /* rows; their columns are freed as they are placed */
+	struct trace_names *names; /* names; lanes get their row in the model */
 	const struct trace_tally *tally;
-	uint32_t *lane_order; /* [0] is 0; by process, thread, layer */
-	size_t placed;	      /* slices */
+	uint32_t *lane_order; /* order of lanes by process, thread, layer; [0] is 0 */
+	size_t placed;	      /* number of slices */
 	uint32_t first_event; /* row of the first slice in the model */
 	uint32_t first_track, first_flow;
 	struct event_draft draft;
-	str_id unnamed; /* what events without a name are called */
+	str_id unnamed; /* name of events without a name */
 	bool has_labels, has_numbers;
-	uint32_t *type_of;    /* by model string used as a label: the type of that op */
-	uint8_t *is_operator; /* by model string used as a category: numbers are sequence numbers */
-	struct memory_change *changes; /* of all workers, by event */
+	uint32_t *type_of; /* for model strings that are used as a label: type of that op */
+	/* for model strings that are used as a category: numbers are sequence numbers */
+	uint8_t *is_operator;
+	struct memory_change *changes; /* changes of all workers, sorted by event */
 	size_t change_count;
 	struct trace_flows flows;
 	atomic_size_t next_job;
-	atomic_uint point_readers; /* jobs that still need the points and counters */
+	atomic_uint point_readers; /* number of jobs that still need the points and counters */
 };
-
-/* ---- the place of every slice ---- */
 
 struct cursor {
 	size_t next;
-	int64_t ts, dur; /* of the last slice placed */
+	int64_t ts, dur; /* times of the last slice placed */
 	uint32_t row;
 	uint16_t worker;
-	bool tied; /* several slices have this ts */
+	bool tied; /* several slices have this start */
 	bool unsorted;
 };
 
-/* How many there are, and where each lane begins, in t->names->lanes. */
+/* Counts the slices, and finds where each lane begins, in t->names->lanes. */
 static void count_slices(struct placing *t)
 {
 	for (uint32_t i = 1; i < t->names->lane_count; i++) {
@@ -50,7 +49,7 @@ static void count_slices(struct placing *t)
 	}
 }
 
-/* Of two slices with one start the longer comes first. True when they could just change places. */
+/* Orders two slices with one start, the longer first. True if they could simply be exchanged. */
 static bool swap_places(struct placing *t, struct cursor *c, union trace_where *place)
 {
 	union trace_where *other = &t->rows->workers[c->worker].slices.where[c->row], kept = *other;
@@ -63,7 +62,8 @@ static bool swap_places(struct placing *t, struct cursor *c, union trace_where *
 	return true;
 }
 
-/* Slices get the place they have if their track is in order; finds the tracks that are not. */
+/* Gives slices their place in file order if their track is sorted; finds the tracks that are
+ * not. */
 static void place_in_file_order(struct placing *t, struct cursor *cursors)
 {
 	for (size_t i = 0; i < t->rows->accepted_count; i++) {
@@ -80,7 +80,7 @@ static void place_in_file_order(struct placing *t, struct cursor *cursors)
 				    (dur > c->dur && !swap_places(t, c, &s->where[r]))) {
 					c->unsorted = true;
 				} else if (dur > c->dur) {
-					continue; /* the other one is last still */
+					continue; /* the other slice is still the last one */
 				} else {
 					c->tied = true;
 				}
@@ -95,14 +95,12 @@ static void place_in_file_order(struct placing *t, struct cursor *cursors)
 	}
 }
 
-/* ---- tracks that are not in order ---- */
-
 struct sorting {
 	struct placing *t;
 	size_t *firsts, *ends; /* places of the tracks to be sorted */
-	size_t *starts;	       /* where their rows begin */
+	size_t *starts;	       /* positions at which their rows begin */
 	size_t lane_count;
-	uint32_t *rows; /* of these tracks, each in file order: bases[worker] + row */
+	uint32_t *rows; /* rows of these tracks, each in file order: bases[worker] + row */
 	uint64_t bases[PARALLEL_MAX + 2];
 	size_t count, longest;
 	atomic_size_t next;
@@ -114,7 +112,8 @@ static int64_t dur_of(const struct placing *t, const struct trace_ref *ref)
 	return t->rows->workers[ref->worker].slices.dur[ref->row];
 }
 
-/* Equal starts: longest first, else as they were. Such runs are short, unless a file is odd. */
+/* Sorts slices with equal starts by length, longest first, else in file order. Such runs are
+ * usually short. */
 static void sort_ties(const struct placing *t, struct trace_ref *refs, size_t count,
 		      struct trace_ref *scratch)
 {
@@ -125,12 +124,13 @@ static void sort_ties(const struct placing *t, struct trace_ref *refs, size_t co
 			sorted &= dur_of(t, &refs[first + n]) <= dur_of(t, &refs[first + n - 1]);
 		if (sorted)
 			continue;
-		/* Durations, turned round, take the place of the times for a moment. */
+		/* negated durations temporarily replace the times */
 		for (size_t i = first; i < first + n; i++)
 			refs[i].ts = ~dur_of(t, &refs[i]);
 		trace_sort(refs + first, n, scratch);
 		for (size_t i = first; i < first + n; i++)
-			refs[i].ts = refs[i].row; /* any value: times are not needed again */
+			refs[i].ts =
+				refs[i].row; /* any value, because times are not needed again */
 	}
 }
 
@@ -238,7 +238,7 @@ static void choose_unsorted(struct sorting *s, const struct cursor *cursors)
 	s->starts[s->lane_count] = s->count;
 }
 
-/* Rows of all workers, numbered as one. */
+/* Numbers the rows of all workers consecutively. */
 static bool number_rows(struct sorting *s)
 {
 	const struct placing *t = s->t;
@@ -316,7 +316,7 @@ static size_t count_changes(const struct placing *t)
 	return count;
 }
 
-/* One for each change, in file order; the place takes the place of the time. */
+/* Makes one reference per change, in file order; the place replaces the time. */
 static void refer(const struct placing *t, struct trace_ref *refs)
 {
 	size_t count = 0;
@@ -334,7 +334,7 @@ static void refer(const struct placing *t, struct trace_ref *refs)
 	}
 }
 
-/* When places are known. */
+/* Places changes of memory when places are known. */
 static ow_status place_changes(struct placing *t)
 {
 	size_t count = count_changes(t);
@@ -364,9 +364,7 @@ static ow_status place_changes(struct placing *t)
 	return t->changes ? OW_OK : trace_no_memory(t->job);
 }
 
-/* ---- columns ---- */
-
-/* For every slice: s and r are its row, `at` its place in the model. */
+/* Runs the body for every slice: s and r are its row, `at` its place in the model. */
 #define FOR_EACH_SLICE(t, ...)                                                                     \
 	for (size_t part_ = 0; part_ < (t)->rows->accepted_count; part_++) {                       \
 		const struct trace_part *p_ = &(t)->rows->accepted[part_];                         \
@@ -398,7 +396,8 @@ static int64_t add_base(int64_t base, int64_t ts)
 enum column_job {
 	JOB_ROWS,
 	JOB_FLOWS,
-	JOB_CATEGORY_AND_NUMBER, /* together: the category says which number it is */
+	/* both together, because the category decides which number it is */
+	JOB_CATEGORY_AND_NUMBER,
 	JOB_ARGS_SIZE,
 	JOB_TS,
 	JOB_NAME,
@@ -423,7 +422,7 @@ static void place_tracks(struct placing *t, track_id *to)
 	}
 }
 
-/* Into the draft: the name of the op. The event's own name is kept beside that of its op. */
+/* Stores the name of the op in the draft. The event's own name is kept next to it. */
 static void place_names(struct placing *t, struct event_table *e, size_t first)
 {
 	str_id *names = t->draft.op_name;
@@ -450,7 +449,7 @@ static void place_categories(struct placing *t, str_id *categories, size_t first
 	FOR_EACH_SLICE(t, categories[at].v = s->category[r] == empty ? 0 : s->category[r]);
 }
 
-/* Correlations go into the model, sequence numbers into the draft. */
+/* Stores correlations in the model and sequence numbers in the draft. */
 static void place_numbers(struct placing *t, uint32_t *correlations, size_t first)
 {
 	uint32_t *sequences = t->draft.sequence;
@@ -466,7 +465,7 @@ static void place_numbers(struct placing *t, uint32_t *correlations, size_t firs
 	});
 }
 
-/* Two jobs read them; the last of these makes room for the columns. */
+/* Counts down the jobs that read points; the last one frees them for the columns. */
 static void done_with_points(struct placing *t)
 {
 	if (atomic_fetch_sub(&t->point_readers, 1) != 1)
@@ -475,7 +474,7 @@ static void done_with_points(struct placing *t)
 		trace_worker_drop_points(&t->rows->workers[i]);
 }
 
-/* Of a column that is about to be written. */
+/* Uses a kept block for a column that is about to be written. */
 #define USE_KEPT(t, column)                                                                        \
 	mem_use_kept((t)->job->mem, column, (t)->job->b->m->event.cap * sizeof(*(column)),         \
 		     first * sizeof(*(column)), (first + (t)->placed) * sizeof(*(column)))
@@ -546,7 +545,7 @@ static void place_column(struct placing *t, enum column_job job)
 		USE_KEPT(t, e->track);
 		place_tracks(t, e->track + first);
 		break;
-	case JOB_STEP: /* filled in by interpret_trace */
+	case JOB_STEP: /* interpret_trace fills this column */
 		USE_KEPT(t, e->step);
 		memset(e->step + first, 0, t->placed * sizeof(*e->step));
 		break;
@@ -589,8 +588,6 @@ static bool make_columns(struct placing *t)
 		return false;
 	return NEED(t, args_offset) && NEED(t, args_size);
 }
-
-/* ---- rows that few or no slices have ---- */
 
 static uint64_t packed_id(struct placing *t, struct trace_id id)
 {
@@ -738,10 +735,7 @@ static void place_counters(struct placing *t)
 	}
 }
 
-/* ---- types ---- */
-
-/* Types of ops and categories of operators, from all workers; the first in file order counts, and they do not
- * differ. */
+/* Finds types of ops and categories of operators, from all workers; the first in file order counts. */
 static ow_status find_types(struct placing *t)
 {
 	size_t count = (size_t)t->names->string_count + 1;
@@ -811,13 +805,13 @@ static ow_status make_room(struct placing *t)
 	event_draft_init(&t->draft, t->job->b);
 	OW_TRY(find_types(t));
 	OW_TRY(trace_make_tracks(t->job, t->rows, t->names, t->lane_order));
-	/* Called before there are kept blocks, which are for columns that are written at once and need not be cleared. */
+	/* Called before there are kept blocks, which are for columns that are written completely. */
 	if (!make_columns(t))
 		return builder_status(t->job->b);
 	return make_draft(t) ? OW_OK : trace_no_memory(t->job);
 }
 
-/* The interpretation fills them. */
+/* Makes kept blocks available for the interpretation. */
 static void use_kept_for_ops(struct placing *t)
 {
 	struct event_table *e = &t->job->b->m->event;

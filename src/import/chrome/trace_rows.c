@@ -5,15 +5,13 @@
  */
 #include "import/chrome/trace_int.h"
 
-/* ---- values ---- */
-
-/* Values of an event: 0 or kind ID_NONE = there is none. */
+/* Returns whether a value is missing; 0 or kind ID_NONE = there is none. */
 static bool is_null(struct json_value v)
 {
 	return v.kind == JSON_LITERAL && v.len == 4 && memcmp(v.at, "null", 4) == 0;
 }
 
-/* Any value as text: strings as they are, numbers and the rest as written. 0 = none. */
+/* Returns any value as text: strings unchanged, numbers and the rest as written. 0 = none. */
 static uint32_t text_of(struct trace_worker *w, struct json_value v)
 {
 	uint32_t id;
@@ -33,7 +31,7 @@ static uint32_t field_text(struct trace_worker *w, const struct json_event *ev,
 	return json_event_has(ev, field) ? text_of(w, ev->value[field]) : 0;
 }
 
-/* Text in the window, where eight bytes can always be read. */
+/* Returns the first bytes of text in the window, where eight bytes can always be read. */
 static uint64_t first_bytes(struct str text)
 {
 	uint64_t head;
@@ -68,7 +66,7 @@ static uint32_t category_of(struct trace_worker *w, const struct json_event *ev)
 	return w->categories[slot].id = text_of(w, ev->value[FIELD_CAT]);
 }
 
-/* Digits only, as an integer would be printed. */
+/* Returns whether a text has the digits that an integer would be printed with. */
 static bool is_canonical(struct str s)
 {
 	if (s.len && s.ptr[0] == '-')
@@ -76,7 +74,7 @@ static bool is_canonical(struct str s)
 	return s.len && (s.ptr[0] != '0' || s.len == 1);
 }
 
-/* "\u0031": unusual, but it is a 1. */
+/* Reads an escaped number such as "\u0031", which is unusual but valid. */
 static bool is_escaped_number(struct str text, int64_t *value)
 {
 	char plain[24];
@@ -102,7 +100,8 @@ static struct trace_id id_of(struct trace_worker *w, struct json_value v)
 		if (OW_LIKELY(json_decimal_padded(text, 0, &id.value) == JSON_EXACT))
 			return id;
 		w->faults.odd++;
-		if (str_to_i64(text, &id.value)) /* which knows the least number, too */
+		/* this function accepts the smallest number, too */
+		if (str_to_i64(text, &id.value))
 			return id;
 	} else if (v.kind == JSON_STRING) {
 		if ((is_canonical(text) && str_to_i64(text, &id.value)) ||
@@ -155,7 +154,7 @@ static bool escaped_time(struct str text, int64_t *ns)
 	       json_decimal(str_make(plain, len), 3, ns) != JSON_NOT_A_NUMBER;
 }
 
-/* A time in nanoseconds; false when there is none. */
+/* Reads a time in nanoseconds; false if there is none. */
 static bool time_of(struct trace_worker *w, const struct json_event *ev, enum json_field field,
 		    int64_t *ns)
 {
@@ -198,9 +197,7 @@ static uint64_t args_place(const struct json_event *ev, uint32_t *size)
 	return ev->offset + (uint64_t)(args->at - ev->text);
 }
 
-/* ---- whether a row says all that the element said: see struct trace_listing ---- */
-
-#define LARGE_ARGS ((uint32_t)16 << 20) /* larger ones are not read by row */
+#define LARGE_ARGS ((uint32_t)16 << 20) /* larger arguments are not read for each row */
 
 OW_ALWAYS_INLINE bool is_text(const struct json_event *ev, enum json_field field)
 {
@@ -217,7 +214,8 @@ OW_ALWAYS_INLINE bool is_text_or_none(const struct json_event *ev, enum json_fie
 	return !json_event_has(ev, field) || is_text(ev, field);
 }
 
-/* What slices and flows have in common. Times that do not fit nanoseconds are found when they are read. */
+/* Returns whether a slice or flow has only common fields. Times that do not fit nanoseconds are found when
+ * they are read. */
 OW_ALWAYS_INLINE bool is_plain(const struct json_event *ev, uint8_t ph)
 {
 	return ph < 0x80 && ev->value[FIELD_PH].len == 1 &&
@@ -283,9 +281,10 @@ static void list_element(struct trace_worker *w, const struct json_event *ev, ui
 		return;
 	*place = ev->offset | (uint64_t)ev->len << LISTING_PLACE_BITS;
 	if (!ph &&
-	    json_event_has(ev, FIELD_TS)) /* it may become an event, which is stored like an X */
+	    json_event_has(ev,
+			   FIELD_TS)) /* the point may become an event, which is stored like an X */
 		w->faults.odd++;
-	if (ph == 'E' && json_event_has(ev, FIELD_ARGS)) /* its begin may take them over */
+	if (ph == 'E' && json_event_has(ev, FIELD_ARGS)) /* the begin may take over the arguments */
 		w->faults.odd++;
 	if (ev->offset >> LISTING_PLACE_BITS || ev->len >> LISTING_SIZE_BITS) {
 		*place = 0;
@@ -296,8 +295,6 @@ static void list_element(struct trace_worker *w, const struct json_event *ev, ui
 	if (ph == 'C')
 		*place |= LISTING_COUNTER | (counter_is_plain(w, ev) ? LISTING_ALL : 0);
 }
-
-/* ---- points, counters, metadata ---- */
 
 static struct trace_point *add_point(struct trace_worker *w, const struct json_event *ev,
 				     uint8_t ph, bool has_ts, int64_t ts)
@@ -316,7 +313,7 @@ static struct trace_point *add_point(struct trace_worker *w, const struct json_e
 	return p;
 }
 
-/* id2 wins over id; its local form is of the process. */
+/* Reads the id; id2 takes precedence over id, and its local form belongs to the process. */
 static void read_id(struct trace_worker *w, const struct json_event *ev, struct trace_id *id,
 		    bool *local)
 {
@@ -345,7 +342,7 @@ static void take_point(struct trace_worker *w, const struct json_event *ev, uint
 	p->where.track = track_of(w, ev, LAYER_THREAD);
 	if (ph == 'E')
 		return;
-	if (ph == 'X') { /* one without a time; its duration is counted all the same */
+	if (ph == 'X') { /* an X without a time; its duration is counted all the same */
 		if (!time_of(w, ev, FIELD_DUR, &p->id))
 			p->id = TIME_UNKNOWN;
 		return;
@@ -359,7 +356,7 @@ static void take_point(struct trace_worker *w, const struct json_event *ev, uint
 		p->flags |= POINT_ENCLOSING;
 }
 
-/* No ph, or one that is not a single character. */
+/* Stores an event without ph, or with one that is not a single character. */
 static void take_odd(struct trace_worker *w, const struct json_event *ev)
 {
 	int64_t ts = 0;
@@ -416,7 +413,7 @@ static void take_counter(struct trace_worker *w, const struct json_event *ev)
 	}
 	if (!first)
 		return;
-	/* A counter without series: nothing to show, but it is counted. */
+	/* a counter without series has nothing to show, but is counted */
 	c.first = c.no_value = true;
 	struct trace_counter *row = TRACE_NEW_ROW(w, counters, counter_count, counter_cap);
 	if (row)
@@ -449,7 +446,7 @@ static void take_meta(struct trace_worker *w, const struct json_event *ev)
 			continue;
 		if (json_event_has(ev, FIELD_ARGS))
 			v = json_find(json_text(ev->value[FIELD_ARGS]), metas[i].arg);
-		if (v.kind == JSON_NONE) /* some writers put sort_index beside the arguments */
+		if (v.kind == JSON_NONE) /* some writers put sort_index next to the arguments */
 			v = json_find(str_make(ev->text, ev->len), metas[i].arg);
 		if (v.kind == JSON_NONE || is_null(v))
 			return;
@@ -462,9 +459,7 @@ static void take_meta(struct trace_worker *w, const struct json_event *ev)
 	}
 }
 
-/* ---- slices ---- */
-
-/* What few slices carry, kept beside the row. */
+/* Stores properties that few slices have, next to the row. */
 static void take_mark(struct trace_worker *w, const struct json_event *ev, uint32_t slice)
 {
 	struct trace_mark mark = { .slice = slice };
@@ -476,7 +471,7 @@ static void take_mark(struct trace_worker *w, const struct json_event *ev, uint3
 	trace_add_mark(w, &mark);
 }
 
-/* Flows of the second version: the slice itself says that it sends or receives. */
+/* Stores flows of the second version: the slice itself says that it sends or receives. */
 static void take_slice_flow(struct trace_worker *w, const struct json_event *ev, uint32_t slice,
 			    enum json_field field, uint8_t ph)
 {
@@ -524,7 +519,7 @@ struct picked {
 	uint64_t hash;
 };
 
-/* A rare column, zero for the slices before. */
+/* Makes a rare column, zero for earlier slices. */
 static bool need_column(struct trace_worker *w, void **column)
 {
 	if (!*column)
@@ -553,7 +548,7 @@ static void take_label(struct trace_worker *w, const struct json_value *args,
 		trace_fail(w);
 		return;
 	}
-	/* An op has one type: it is looked for when the op is met for the first time. */
+	/* an op has one type, which is searched when the op is first met */
 	if (OW_UNLIKELY(!*type)) {
 		json_scan_pick(&w->scan, args, &op, 1, &found);
 		*type = found.kind == JSON_STRING ? text_of(w, found) : w->slices.name[at];
@@ -572,7 +567,8 @@ static void take_correlation(struct trace_worker *w, struct json_value found, si
 		w->slices.number[at].correlation = (uint32_t)number;
 }
 
-/* A number that operators of both directions have; the backward ones also name the forward thread. */
+/* Reads a number that operators of both directions have; backward ones also name the forward
+ * thread. */
 static void take_sequence(struct trace_worker *w, const struct picked *picked, size_t at)
 {
 	int64_t number, thread;
@@ -629,7 +625,7 @@ static void take_picked(struct trace_worker *w, const struct json_event *ev,
 		take_sequence(w, picked, at);
 }
 
-/* The end of a begin may come without its category. */
+/* Returns the layer; the end of a begin may come without its category. */
 static uint8_t layer_of(const struct json_event *ev, uint8_t ph, uint32_t category,
 			const struct trace_category *about)
 {
@@ -686,7 +682,7 @@ static void take_slice(struct trace_worker *w, const struct json_event *ev, uint
 	s->where[at].track = track_of(w, ev, layer_of(ev, ph, category, about));
 	s->args_offset[at] = args_place(ev, &s->args_size[at]);
 	if (!s->args_size[at])
-		s->args_offset[at] = ev->offset; /* which keeps the order of the file */
+		s->args_offset[at] = ev->offset; /* keeps the order of the file */
 	s->ph[at] = ph;
 	if (picked.hash)
 		trace_dict_prefetch_text(&w->dict, picked.hash);
@@ -719,7 +715,7 @@ static const uint8_t takes[256] = {
 	['M'] = TAKE_META,
 };
 
-/* The letter; 0 when there is none, or more than one. */
+/* Returns the phase letter; 0 if there is none, or more than one character. */
 static uint8_t phase_of(const struct json_event *ev)
 {
 	const struct json_value *v = &ev->value[FIELD_PH];
@@ -760,7 +756,7 @@ void trace_take_event(struct trace_worker *w, const struct json_event *ev)
 		break;
 	}
 	has_ts = time_of(w, ev, FIELD_TS, &ts);
-	/* A T with a duration is a state of the thread, not a step of something asynchronous. */
+	/* a T with a duration is a state of the thread, not a step of an asynchronous event */
 	if (OW_LIKELY(has_ts &&
 		      (takes[ph] == TAKE_SLICE || (ph == 'T' && json_event_has(ev, FIELD_DUR)))))
 		take_slice(w, ev, ph, ts);

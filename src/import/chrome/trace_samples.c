@@ -11,13 +11,13 @@
 
 #define ARGS_MAX ((uint32_t)1 << 30)
 
-/* An event with a piece of a profile. */
+/* An event that holds a piece of a profile. */
 struct piece {
 	uint32_t event;
 	int64_t pid;
-	uint64_t id; /* of the profile, in its process */
-	bool begins; /* Profile: on the thread that is sampled */
-	bool whole;  /* CpuProfile */
+	uint64_t id; /* id of the profile in its process */
+	bool begins; /* a Profile event, on the thread that is sampled */
+	bool whole;  /* a CpuProfile event */
 };
 
 struct collecting {
@@ -29,7 +29,7 @@ struct collecting {
 	struct buf text;
 };
 
-/* The list `samples`: events of phase P with a stack. Each counts once. */
+/* Adds the list `samples`: events of phase P with a stack. Each counts once. */
 static ow_status add_listed(const struct trace_job *job, uint32_t first)
 {
 	struct builder *b = job->b;
@@ -53,7 +53,7 @@ static ow_status add_listed(const struct trace_job *job, uint32_t first)
 	return builder_status(b);
 }
 
-/* The id of an event, which few events have; both lists ascend. */
+/* Returns the id of an event, which few events have; both lists ascend. */
 static uint64_t id_of(const struct model *m, uint32_t event)
 {
 	uint32_t low = 1, high = m->event_key.count;
@@ -124,7 +124,7 @@ static ow_status take_piece(struct collecting *c, struct v8_profile *profile,
 	return v8_profile_take(profile, str_make(c->text.ptr, size));
 }
 
-/* Pieces [first, end) are of one profile; the thread is that of its begin. */
+/* Adds the pieces [first, end) of one profile; the thread is that of its begin. */
 static ow_status add_profile(struct collecting *c, size_t first, size_t end)
 {
 	struct v8_profile *profile = v8_profile_new(c->job->ctx);

@@ -5,16 +5,16 @@
 
 #include "import/unrecognised.h"
 
-#define LONG_HEAD ((size_t)32 << 10) /* a head of that size is not all of the file */
+#define LONG_HEAD ((size_t)32 << 10) /* a head of this size is not the whole file */
 
-/* Keys that only events have together. */
+/* Returns whether an object has keys that only events have together. */
 static bool is_event(const struct json_event *ev)
 {
 	return json_event_has(ev, FIELD_PH) && ev->value[FIELD_PH].kind == JSON_STRING &&
 	       ev->value[FIELD_PH].len == 1;
 }
 
-/* The first events of a list, which the head may cut. */
+/* Examines the first events of a list, which the head may cut. */
 static int sniff_events(struct json_scan *scan)
 {
 	struct json_event ev;
@@ -41,7 +41,7 @@ static int sniff_events(struct json_scan *scan)
 	return 0;
 }
 
-/* A traceEvents key is proof; a bare list must begin with events. */
+/* Examines a document: a traceEvents key is proof; a bare list must begin with events. */
 static int sniff_document(struct json_scan *scan)
 {
 	struct json_doc doc = { 0 };
@@ -56,8 +56,8 @@ static int sniff_document(struct json_scan *scan)
 			return doc.in_object ? MAX(score, 90) : score;
 		}
 		case ITEM_MEMBER:
-			/* The head ends inside the value of another key; traceEvents may follow. Keys
-			 * that are found beside it in no other format. */
+			/* The head ends inside the value of another key, and traceEvents may
+			 * follow. These keys exist in no other format. */
 			if (json_key_is(json_text(item.key), "displayTimeUnit") ||
 			    json_key_is(json_text(item.key), "stackFrames") ||
 			    json_key_is(json_text(item.key), "systemTraceEvents") ||
@@ -67,7 +67,7 @@ static int sniff_document(struct json_scan *scan)
 			members = true;
 			break;
 		case ITEM_TRUNCATED:
-			/* Of an object that goes on behind the head anything may still come. */
+			/* an object that continues behind the head may still contain anything */
 			return members && scan->in->size >= LONG_HEAD ? 10 : 0;
 		case ITEM_DOCUMENT:
 		case ITEM_DAMAGE:

@@ -18,7 +18,7 @@ static void insertion_sort(struct trace_ref *refs, size_t sorted, size_t count)
 	}
 }
 
-/* Length of the ascending run at the start, made at least SHORT_RUN long. */
+/* Returns the length of the ascending run at the start, extended to at least SHORT_RUN. */
 static size_t find_run(struct trace_ref *refs, size_t count)
 {
 	size_t len = 1;
@@ -32,12 +32,12 @@ static size_t find_run(struct trace_ref *refs, size_t count)
 	return len;
 }
 
-/* Merges refs[0, middle) and refs[middle, count) in place, with room for the first in scratch. */
+/* Merges refs[0, middle) and refs[middle, count) in place; scratch has room for the first part. */
 static void merge(struct trace_ref *refs, size_t middle, size_t count, struct trace_ref *scratch)
 {
 	size_t a = 0, b = middle, to = 0;
 
-	/* Items that are not after the second run's first stay in place. */
+	/* items that are not after the second run's first item stay in place */
 	while (a < middle && refs[a].ts <= refs[b].ts)
 		a++;
 	to = a;
@@ -47,7 +47,8 @@ static void merge(struct trace_ref *refs, size_t middle, size_t count, struct tr
 	memcpy(refs + to, scratch + a, (middle - a) * sizeof(*refs));
 }
 
-/* Runs wait on a stack until those above are not much shorter, so that merges are even. */
+/* Sorts by merging runs: a run waits on a stack until those above it are not much shorter, so
+ * that merges are even. */
 void trace_sort(struct trace_ref *refs, size_t count, struct trace_ref *scratch)
 {
 	size_t starts[96], depth = 0, at = 0;

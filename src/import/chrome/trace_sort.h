@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-/* A row in an order to be found. */
+/* A row to be sorted. */
 struct trace_ref {
 	int64_t ts;
 	uint32_t row;
@@ -14,7 +14,7 @@ struct trace_ref {
 	uint16_t kind;
 };
 
-/* Stable, by time. `scratch` has room for count. */
+/* Sorts by time, stable. `scratch` has room for count items. */
 void trace_sort(struct trace_ref *refs, size_t count, struct trace_ref *scratch);
 
 static inline bool trace_is_sorted(const struct trace_ref *refs, size_t count)

@@ -7,7 +7,7 @@
 struct tracks {
 	const struct trace_job *job;
 	const struct trace_raw *rows;
-	struct trace_names *names; /* lanes get their row in the model */
+	struct trace_names *names; /* names; lanes get their row in the model */
 };
 
 static int compare_ids(const struct tracks *t, struct trace_id a, struct trace_id b)
@@ -46,7 +46,7 @@ ow_status trace_order_lanes(const struct trace_job *job, struct trace_names *nam
 	return OW_OK;
 }
 
-/* The kind of the slices of a layer, until more is known. */
+/* Returns the kind of the slices of a layer, until more is known. */
 static uint8_t layer_kind(uint8_t layer)
 {
 	static const uint8_t kinds[] = {
@@ -71,7 +71,7 @@ static void find_proxies(struct tracks *t)
 	}
 }
 
-/* Counters and flows need a track, too, though no slice is on it. */
+/* Marks tracks that counters and flows need although no slice is on them. */
 static void want_tracks(struct tracks *t)
 {
 	find_proxies(t);
@@ -97,7 +97,7 @@ static int64_t track_number(const struct tracks *t, struct trace_id id)
 	return id.value;
 }
 
-/* What a thread is called; text in place of a number is a name itself. */
+/* Returns the name of a thread; a text in place of its number is the name. */
 static str_id lane_name(struct tracks *t, const struct trace_lane *lane)
 {
 	const struct trace_id *tid = &lane->key.tid;

@@ -31,7 +31,8 @@ bool function_name_plain(struct str name, struct buf *out)
 
 	if ((!cpp && !str_starts(name, STR("_R"))) || !demangle_name(name, out))
 		return false;
-	/* a path of Rust may begin with a type: "<Vec as Index>::index", "<(A, B)>::f"; it has no parameters */
+	/* a Rust path may begin with a type: "<Vec as Index>::index", "<(A, B)>::f"; it has no
+	 * parameters */
 	if (cpp)
 		cut_parameters(out, before);
 	return true;

@@ -11,7 +11,7 @@
 /* Appends the name, demangled and without parameters, as perf prints it. False, with `out` unchanged, if it is not a mangled name. */
 bool function_name_plain(struct str name, struct buf *out);
 
-/* The name as a string of the model. */
+/* Returns the readable name as a string of the model. */
 str_id function_name(struct builder *b, struct str name);
 
 #endif

@@ -8,7 +8,7 @@
 #include "model/builder.h"
 #include "wire/json/json_pull.h"
 
-/* Each byte that is not part of a UTF-8 character becomes U+FFFD. */
+/* Interns a text; each byte that is not part of a UTF-8 character becomes U+FFFD. */
 static inline str_id utf8_repair(struct builder *b, struct str text)
 {
 	struct buf fixed;
@@ -32,7 +32,7 @@ static inline str_id utf8_repair(struct builder *b, struct str text)
 	return id;
 }
 
-/* The raw text of a JSON string as a string of the model. */
+/* Interns the raw text of a JSON string. */
 static inline str_id json_text_id(struct builder *b, struct str raw, struct buf *scratch)
 {
 	if (json_is_plain(raw))

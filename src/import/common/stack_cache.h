@@ -12,11 +12,11 @@
 
 struct stack_cache {
 	struct {
-		uint32_t parent, frame, stack; /* stack 0: empty */
+		uint32_t parent, frame, stack; /* key and value; stack 0: empty */
 	} slots[STACK_CACHE_SLOTS];
 };
 
-/* NULL without memory. */
+/* Makes a cache; NULL without memory. */
 static inline struct stack_cache *stack_cache_new(struct mem *mem)
 {
 	return mem_zalloc(mem, sizeof(struct stack_cache));

@@ -16,18 +16,18 @@ struct name_sums {
 	struct mem *mem;
 	struct name_sum *items;
 	size_t count, cap;
-	struct map map; /* string → item + 1 */
+	struct map map; /* maps a string to its item + 1 */
 };
 
 void name_sums_init(struct name_sums *s, struct mem *mem);
 void name_sums_release(struct name_sums *s);
-/* False without memory. */
+/* Adds to the sum of a name; false without memory. */
 bool name_sums_add(struct name_sums *s, str_id name, int64_t value);
 
-/* A list of [name, sum], the largest first, ties by name. */
+/* Adds a list of [name, sum], the largest first, ties by name. */
 void fact_top(struct builder *b, fact_id parent, const char *key, struct name_sums *sums,
 	      size_t count);
-/* An object of name: sum, in the order in which they came. */
+/* Adds an object of name: sum, in the order of first use. */
 void fact_sums(struct builder *b, fact_id parent, const char *key, const struct name_sums *sums);
 
 #endif

@@ -14,7 +14,8 @@ static uint32_t unit_at(const unsigned char *p, bool big)
 	return big ? (uint32_t)p[0] << 8 | p[1] : (uint32_t)p[1] << 8 | p[0];
 }
 
-/* One character from `size` bytes; returns how many of them it takes. Lone surrogates become U+FFFD. */
+/* Decodes one character from `size` bytes; returns how many it takes. Lone surrogates become
+ * U+FFFD. */
 static size_t decode_utf16(const unsigned char *p, size_t size, bool big, uint32_t *code)
 {
 	uint32_t low;
@@ -46,7 +47,7 @@ static ow_status convert(struct text_lines *t, const struct input *in, bool big,
 		if (!some.ptr)
 			return t->window.status;
 		some.len = MIN(some.len, PEEK);
-		/* a pair of surrogates that the piece cuts is read with the next one */
+		/* a surrogate pair that the piece cuts is read with the next one */
 		while (used + 2 <= some.len &&
 		       (used + 4 <= some.len || at + some.len + 1 >= in->size)) {
 			uint32_t code;

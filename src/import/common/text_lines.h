@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/input.h"
 
-#define TEXT_LINE_MAX ((size_t)1 << 20) /* longer lines are cut */
+#define TEXT_LINE_MAX ((size_t)1 << 20) /* longest line; longer ones are cut */
 
 struct text_lines {
 	struct window window;
@@ -16,12 +16,12 @@ struct text_lines {
 	struct buf utf8;
 	bool utf16, crlf, cut;
 	bool last_open;	   /* the last line has no line feed */
-	uint64_t at, size; /* of the next line */
-	uint64_t offset;   /* of the last line */
-	uint64_t too_long; /* lines that were cut */
+	uint64_t at, size; /* offset of the next line, and size of the text */
+	uint64_t offset;   /* offset of the last line */
+	uint64_t too_long; /* number of lines that were cut */
 };
 
-/* Call text_lines_release in any case. */
+/* Opens a reader of lines. The caller calls text_lines_release in any case. */
 ow_status text_lines_init(struct text_lines *t, const struct input *in, struct ow_error *err);
 /* Continues at an offset, for example behind a binary part. Not for UTF-16. */
 void text_lines_seek(struct text_lines *t, uint64_t offset);
@@ -31,7 +31,8 @@ bool text_lines_next(struct text_lines *t, struct str *line);
 ow_status text_lines_status(const struct text_lines *t);
 void text_lines_release(struct text_lines *t);
 
-/* For sniffers: the beginning of a file as UTF-8. Converted text is put into `to`, up to `size` bytes. */
+/* Returns the beginning of a file as UTF-8, for sniffers. Converted text is put into `to`, up to `size`
+ * bytes. */
 struct str text_head(struct str head, char *to, size_t size);
 
 #endif

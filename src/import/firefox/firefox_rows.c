@@ -18,9 +18,7 @@ static int64_t add_times(int64_t a, int64_t b)
 	return sum;
 }
 
-/* ---- samples ---- */
-
-/* Times are absolute, or differences to the sample before. */
+/* Times of samples: absolute, or differences to the previous sample. */
 struct clock {
 	const struct fx_column *times, *deltas;
 	int64_t sum_ps;
@@ -69,7 +67,7 @@ static int64_t weight_of(struct firefox *f, const struct fx_table *t, size_t i)
 	value = c->count ? fx_value(c, i) : FX_MILLION;
 	if (value == FX_NONE)
 		return 0;
-	if (t->weight == WEIGHT_MS) /* the column is in nanoseconds already */
+	if (t->weight == WEIGHT_MS) /* the column is already in nanoseconds */
 		return c->count ? value : f->interval_ns;
 	return round_weight(f, value);
 }
@@ -97,7 +95,7 @@ static metric_id sample_metric(struct firefox *f, enum fx_table_kind kind, const
 					 : metric_of(f, "samples", "count");
 }
 
-/* Processor time since the sample before. The first sample has none. */
+/* Returns the processor time since the previous sample. The first sample has none. */
 static int64_t cpu_of(const struct firefox *f, const struct fx_table *t, size_t i)
 {
 	int64_t value = i ? fx_value(&t->column[SAMPLE_CPU], i) : 0;
@@ -115,7 +113,8 @@ static bool any_cpu(const struct firefox *f, const struct fx_table *t)
 	return false;
 }
 
-/* Firefox itself marks the frames in which a thread waits for the next event. */
+/* Returns whether the thread was idle: Firefox marks frames in which a thread waits for the next
+ * event. */
 static bool is_idle(const struct firefox *f, size_t category)
 {
 	return category &&
@@ -138,7 +137,7 @@ static ow_status add_samples(struct firefox *f, enum fx_table_kind kind,
 	f->unequal += times != count;
 	has_cpu = kind == FX_SAMPLES && t->column[SAMPLE_CPU].count;
 	if (has_cpu && f->cpu_scale >= 0 &&
-	    any_cpu(f, t)) /* the default: threads that wait have none */
+	    any_cpu(f, t)) /* the default: waiting threads have no CPU time */
 		cpu = metric_of(f, "cpu", "ns");
 	metric = sample_metric(f, kind, t);
 	if (has_cpu && !cpu.v)
@@ -177,13 +176,11 @@ static ow_status add_samples(struct firefox *f, enum fx_table_kind kind,
 	return f->b->status;
 }
 
-/* ---- markers ---- */
-
 struct marker {
 	int64_t start, dur;
 	uint32_t row;
-	uint32_t payload, end_payload; /* + 1 */
-	uint32_t before;	       /* the next outer open marker of the same name, + 1 */
+	uint32_t payload, end_payload; /* index of the data + 1 */
+	uint32_t before;	       /* next outer open marker of the same name, + 1 */
 	uint8_t lane, flags, ph;
 };
 
@@ -193,7 +190,7 @@ struct marker_reader {
 	const struct fx_stacks *stacks;
 	struct marker *list;
 	size_t count;
-	uint32_t *open; /* by name: the innermost open marker, + 1 */
+	uint32_t *open; /* for each name: the innermost open marker, + 1 */
 	size_t open_count;
 };
 
@@ -202,7 +199,7 @@ static struct fx_payload *payload_at(struct firefox *f, uint32_t payload)
 	return payload ? &f->payloads[payload - 1] : NULL;
 }
 
-/* The phase of a marker and its times, in all versions. */
+/* Returns the phase of a marker and its times, in all versions. */
 static int phase_of(const struct marker_reader *k, size_t i, const struct fx_payload *p,
 		    int64_t *start, int64_t *end)
 {
@@ -212,7 +209,7 @@ static int phase_of(const struct marker_reader *k, size_t i, const struct fx_pay
 	*end = fx_value(&k->t->column[MARKER_END], i);
 	if (k->t->column[MARKER_PHASE].count)
 		return phase >= 0 && phase <= PHASE_END ? (int)phase : PHASE_INSTANT;
-	/* Before version 30 a marker has only one time; the other one is in its data. */
+	/* before version 30 a marker has one time; the other one is in its data */
 	*start = *end = fx_value(&k->t->column[MARKER_TIME], i);
 	if (!p)
 		return PHASE_INSTANT;
@@ -240,7 +237,7 @@ static struct marker *new_marker(struct marker_reader *k, size_t i, uint32_t pay
 	return m;
 }
 
-/* Ends the innermost open marker of that name; false when there is none. */
+/* Ends the innermost open marker of that name; false if there is none. */
 static bool close_marker(struct marker_reader *k, int64_t name, uint32_t payload, int64_t end)
 {
 	struct marker *m;
@@ -434,8 +431,6 @@ ow_status fx_add_thread(struct firefox *f)
 	return add_markers(f, stacks);
 }
 
-/* ---- counters ---- */
-
 struct fx_counter {
 	str_id name, category;
 	int64_t thread;
@@ -443,11 +438,11 @@ struct fx_counter {
 	struct fx_table samples;
 };
 
-/* Up to version 47 the samples are in groups, of which there is one. */
+/* Reads samples in groups, as up to version 47; there is one group. */
 static ow_status read_groups(struct firefox *f, struct fx_counter *c)
 {
 	enum json_token token = json_pull_next(f->p);
-	uint32_t depth = f->p->depth; /* inside the list, or the object */
+	uint32_t depth = f->p->depth; /* depth inside the list or object */
 
 	if (token != TOKEN_ARRAY && token != TOKEN_OBJECT)
 		return OW_OK;

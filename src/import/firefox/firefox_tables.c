@@ -7,13 +7,15 @@
 
 #include "base/vec.h"
 
-#define POSITIONS 16 /* columns of a table of rows; no version has more */
+#define POSITIONS 16 /* largest number of columns of a table of rows in any version */
 
 static const struct {
 	const char *name;
 	struct {
 		const char *name;
-		int scale; /* 6: milliseconds become ns; 9: differences become ps, which are added up */
+		/* power of ten: 6 turns milliseconds into ns; 9 turns differences into ps, which
+		 * are added up */
+		int scale;
 	} column[FX_WIDTH];
 } specs[FX_TABLES] = {
 	[FX_SAMPLES] = { "samples",
@@ -67,8 +69,6 @@ static const struct {
 	[FX_SOURCES] = { "sources", { [SOURCE_FILE] = { "filename", 0 } } },
 };
 
-/* ---- memory ---- */
-
 static bool push_value(struct firefox *f, struct fx_column *c, int64_t value)
 {
 	return vec_push(f->mem, c->values, c->count, c->cap, value);
@@ -87,7 +87,7 @@ void fx_table_release(struct firefox *f, struct fx_table *t)
 	t->there = false;
 }
 
-/* Keeps the memory for the next thread. */
+/* Empties the tables and keeps their memory for the next thread. */
 void fx_tables_clear(struct firefox *f, struct fx_tables *t)
 {
 	for (size_t k = 0; k < FX_TABLES; k++) {
@@ -119,13 +119,11 @@ str_id fx_string(struct firefox *f, int64_t index)
 	return (str_id){ 0 };
 }
 
-/* ---- data of markers ---- */
-
 /* Firefox itself writes a stack as a thread of one sample: {"samples": {"data": [[5, …]]}}. Reads the rest of the object whose
  * last key was "samples". */
 static void read_sampled_stack(struct firefox *f, int64_t *stack)
 {
-	uint32_t depth = f->p->depth; /* of the object that has the key */
+	uint32_t depth = f->p->depth; /* depth of the object that has the key */
 	bool data = false;
 
 	for (;;) {
@@ -144,7 +142,7 @@ static void read_sampled_stack(struct firefox *f, int64_t *stack)
 	}
 }
 
-/* The value of "cause", or of "stack" if that is an object: the stack at the marker. */
+/* Reads the stack of a marker: the value of "cause", or of "stack" if that is an object. */
 static void read_cause(struct firefox *f, struct fx_payload *to)
 {
 	enum json_token token = json_pull_next(f->p);
@@ -225,8 +223,6 @@ static int64_t read_payload(struct firefox *f)
 	return (int64_t)f->payload_count++;
 }
 
-/* ---- values ---- */
-
 /* Adds one value, whose token has been read, to a column. */
 static ow_status read_value(struct firefox *f, struct fx_column *c, enum json_token token,
 			    bool payload)
@@ -266,16 +262,14 @@ static ow_status read_column(struct firefox *f, struct fx_column *c, enum json_t
 	return OW_OK;
 }
 
-/* ---- tables of rows ---- */
-
 struct rows {
 	struct fx_column position[POSITIONS];
-	int8_t place[FX_WIDTH]; /* of each column, + 1; 0 = not there */
+	int8_t place[FX_WIDTH]; /* column number of each field + 1; 0 = missing */
 	size_t count;
 	bool used;
 };
 
-/* {"name": 0, "time": 1} */
+/* Reads a schema such as {"name": 0, "time": 1}. */
 static void read_schema(struct firefox *f, enum fx_table_kind kind, struct rows *r)
 {
 	enum json_token token = json_pull_next(f->p);
@@ -301,7 +295,7 @@ static void read_schema(struct firefox *f, enum fx_table_kind kind, struct rows 
 		fx_cut(f);
 }
 
-/* Rows may be short: null at their end is left out. */
+/* Fills up short rows, whose trailing nulls are left out. */
 static bool fill_up(struct firefox *f, struct fx_column *c, size_t count)
 {
 	while (c->count < count)
@@ -366,8 +360,6 @@ static ow_status place_rows(struct firefox *f, struct rows *r, struct fx_table *
 	return OW_OK;
 }
 
-/* ---- tables ---- */
-
 static void read_weight_type(struct firefox *f, struct fx_table *to)
 {
 	enum json_token token = json_pull_next(f->p);
@@ -380,7 +372,7 @@ static void read_weight_type(struct firefox *f, struct fx_table *to)
 		to->weight = WEIGHT_BYTES;
 }
 
-/* "data" of markers is a column in one form of tables, and the rows in the other. */
+/* Reads "data": a column of markers in one form of tables, the rows in the other. */
 static ow_status read_data(struct firefox *f, enum fx_table_kind kind, struct fx_table *to,
 			   struct rows *r)
 {
@@ -488,8 +480,6 @@ ow_status fx_read_table(struct firefox *f, struct fx_tables *to, bool *taken)
 	return OW_OK;
 }
 
-/* ---- frames ---- */
-
 /* Frames since version 71 and functions since version 75 have flags. Without its flag a value is meaningless. */
 enum {
 	FLAG_INLINED = 1 << 0,
@@ -531,7 +521,7 @@ static bool is_hex(struct str text, uint64_t *value)
 	return true;
 }
 
-/* Sets the name. A name that is only an address is looked up; samply saves profiles before it looks names up. */
+/* Sets the name. An address is looked up, because samply saves profiles before it looks names up. */
 static void name_frame(struct firefox *f, struct frame_row *row, str_id name, int64_t address)
 {
 	uint64_t number;
@@ -559,9 +549,7 @@ static str_id lib_name(const struct firefox *f, int64_t lib)
 	return lib >= 0 && (uint64_t)lib < f->lib_count ? f->libs[lib].name : (str_id){ 0 };
 }
 
-/* ---- frames of Firefox itself: one text each ---- */
-
-/* The number behind the last colon of the first *len bytes, or -1. Shortens *len. */
+/* Returns the number behind the last colon of the first *len bytes, or -1. Shortens *len. */
 static int64_t take_number(struct str text, size_t *len)
 {
 	size_t at = *len;
@@ -576,7 +564,7 @@ static int64_t take_number(struct str text, size_t *len)
 	return number;
 }
 
-/* "name (file:line:column)". The last number may be missing. */
+/* Splits "name (file:line:column)". The last number may be missing. */
 static void split_place(struct firefox *f, struct frame_row *row, struct str text)
 {
 	size_t open = text.len, len;
@@ -588,7 +576,7 @@ static void split_place(struct firefox *f, struct frame_row *row, struct str tex
 	if (!open--)
 		return;
 	place = str_skip(text, open + 2);
-	len = place.len - 1; /* without its bracket */
+	len = place.len - 1; /* cuts off the bracket */
 	first = take_number(place, &len);
 	second = first >= 0 ? take_number(place, &len) : -1;
 	if (first < 0 || !len)
@@ -598,7 +586,7 @@ static void split_place(struct firefox *f, struct frame_row *row, struct str tex
 	row->function = builder_str(f->b, str_first(text, open));
 }
 
-/* "name (in library)", from `perf script gecko`. */
+/* Splits "name (in library)", from `perf script gecko`. */
 static bool split_module(struct firefox *f, struct frame_row *row, struct str text)
 {
 	size_t at = text.len;
@@ -632,8 +620,6 @@ static void read_location(struct firefox *f, struct frame_row *row, str_id locat
 	if (!split_module(f, row, text))
 		split_place(f, row, text);
 }
-
-/* ---- frames of processed profiles ---- */
 
 static int64_t lib_of(const struct firefox *f, size_t frame, int64_t func)
 {
@@ -707,9 +693,7 @@ static size_t frame_count(const struct fx_table *frames)
 						   : frames->column[FX_FRAME_LOCATION].count;
 }
 
-/* ---- stacks ---- */
-
-/* The caller of the stack in row i, which is in a row before; -1 for the outermost. */
+/* Returns the caller of the stack in row i, which is in an earlier row; -1 for the outermost. */
 static int64_t caller_of(struct firefox *f, const struct fx_table *t, size_t i)
 {
 	int64_t caller = fx_index(&t->column[STACK_PREFIX], i);

@@ -8,8 +8,6 @@
 
 #include "base/vec.h"
 
-/* ---- recognition ---- */
-
 static int sniff_firefox(const struct sniff *sniff)
 {
 	struct str head = sniff->head;
@@ -45,8 +43,6 @@ bool fx_skip(struct firefox *f)
 	fx_cut(f);
 	return false;
 }
-
-/* ---- about the profile ---- */
 
 static ow_status read_category(struct firefox *f)
 {
@@ -159,8 +155,6 @@ static ow_status read_meta(struct firefox *f)
 	return f->b->status;
 }
 
-/* ---- libraries ---- */
-
 static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -225,9 +219,8 @@ static ow_status read_lib(struct firefox *f)
 	return f->b->status;
 }
 
-/* ---- threads ---- */
-
-/* Ids are numbers or texts: "123", or "123.1" for another process with the same number. */
+/* Reads an id: a number or a text such as "123", or "123.1" for another process with the same
+ * number. */
 static int64_t read_id(struct firefox *f)
 {
 	enum json_token token = json_pull_next(f->p);
@@ -287,8 +280,6 @@ static ow_status read_thread(struct firefox *f)
 	return fx_add_thread(f);
 }
 
-/* ---- the document ---- */
-
 static ow_status remember_profile(struct firefox *f, uint64_t offset)
 {
 	if (!vec_push(f->mem, f->profiles, f->profile_count, f->profile_cap, offset))
@@ -296,7 +287,7 @@ static ow_status remember_profile(struct firefox *f, uint64_t offset)
 	return OW_OK;
 }
 
-/* Each other process has a profile of its own. */
+/* Remembers a process, which has its own profile. */
 static ow_status remember_process(struct firefox *f)
 {
 	uint64_t offset = f->p->offset;
@@ -339,7 +330,7 @@ static ow_status read_counters(struct firefox *f)
 	return read_list(f, fx_read_counter);
 }
 
-/* In this order, because each may need what earlier ones read. */
+/* Members in this order, because each may need what earlier ones read. */
 static const struct {
 	const char *key;
 	ow_status (*read)(struct firefox *f);
@@ -372,7 +363,7 @@ static ow_status read_profile(struct firefox *f, uint64_t offset)
 {
 	uint64_t at[ARRAY_COUNT(members)] = { 0 };
 	enum json_token token;
-	unsigned around = 0; /* the old panel of DevTools wrote its own object around the profile */
+	unsigned around = 0; /* the old panel of DevTools wrote an object around the profile */
 	bool cut = f->truncated;
 
 	begin_profile(f);
@@ -427,8 +418,6 @@ static ow_status read_profile(struct firefox *f, uint64_t offset)
 	f->truncated = cut;
 	return end_profile(f);
 }
-
-/* ---- the file ---- */
 
 static void add_notes_and_facts(struct firefox *f)
 {

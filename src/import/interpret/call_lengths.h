@@ -9,11 +9,11 @@
 #include "base/base.h"
 
 #define SINGLE_CALL_NS 1000000 /* shorter calls are never initialisation */
-#define SINGLE_CALL_FACTOR 100 /* times the mean of the others */
+#define SINGLE_CALL_FACTOR 100 /* a single call takes this many times the mean of the others */
 #define SINGLE_CALL_LIKE 10    /* calls longer than a tenth of this one count as similar … */
-#define SINGLE_CALL_MOST 3     /* … and this many may be similar */
+#define SINGLE_CALL_MOST 3     /* … and at most this many may be similar */
 
-/* Calls of one name, or all: how many, how long, and the longest. */
+/* Calls of one name, or all calls: number, sum and the longest. */
 struct call_lengths {
 	uint64_t count;
 	double sum_ns;
@@ -39,7 +39,7 @@ static inline void call_lengths_add(struct call_lengths *c, int64_t dur)
 		}
 }
 
-/* Whether calls of this length are few and far longer than the others. */
+/* Returns whether calls of this length are few and far longer than the others. */
 static inline bool call_is_single(const struct call_lengths *c, int64_t dur)
 {
 	double others_ns = c->sum_ns;

@@ -14,7 +14,7 @@
 #include "base/prefault.h"
 #include "base/vec.h"
 
-#define ARGS_MAX ((uint32_t)16 << 20) /* larger ones are not looked at */
+#define ARGS_MAX ((uint32_t)16 << 20) /* larger arguments are not read */
 
 ow_status interpret_rows_add(struct interpret *x, struct interpret_rows *rows, uint32_t event)
 {
@@ -50,7 +50,8 @@ static const struct input *input_of(const struct interpret *x)
 	return x->in->input;
 }
 
-/* Few events far apart are read one by one, many through a window. */
+/* Returns whether events are few and far apart, so that they are read one by one and not through
+ * a window. */
 static bool is_sparse(const struct interpret_rows *rows, const struct event_table *e)
 {
 	uint64_t bytes = 0;
@@ -85,7 +86,7 @@ static ow_status read_in_a_row(struct interpret *x, const struct interpret_rows 
 	struct window window;
 	ow_status status = OW_OK;
 
-	in.progress = NULL; /* it has been read once: that was the progress */
+	in.progress = NULL; /* the input was read once; that was the progress */
 	window_init(&window, &in, x->err);
 	for (size_t i = 0; i < rows->count && status == OW_OK; i++) {
 		uint32_t row = rows->list[i], size = e->args_size[row];
@@ -160,8 +161,6 @@ str_id interpret_string(struct interpret *x, struct json_value value)
 	return id;
 }
 
-/* ---- from names in drafts of events to ops ---- */
-
 str_id iterator_path(struct builder *b, struct str name)
 {
 	struct buf path;
@@ -201,8 +200,6 @@ str_id iterator_stage(struct builder *b, struct str name)
 	buf_release(&text);
 	return id;
 }
-
-/* ---- drafts ---- */
 
 void event_draft_init(struct event_draft *d, const struct builder *b)
 {
@@ -296,8 +293,6 @@ struct op_draft *interpret_draft(struct interpret *x, str_id name)
 	return &x->drafts[name.v];
 }
 
-/* ---- kernels ---- */
-
 static ow_status shorten(struct interpret *x, str_id name, struct buf *text)
 {
 	struct op_draft *draft = interpret_draft(x, name);
@@ -345,8 +340,6 @@ ow_status interpret_shorten_kernels(struct interpret *x)
 	return status;
 }
 
-/* ---- ops ---- */
-
 static bool makes_ops(const struct interpret *x, uint32_t track)
 {
 	return interpret_on_host(x, track) || interpret_on_device(x, track) ||
@@ -355,10 +348,11 @@ static bool makes_ops(const struct interpret *x, uint32_t track)
 
 struct making {
 	struct interpret *x;
-	uint32_t *op_of; /* string → op */
+	uint32_t *op_of; /* op of each string */
 };
 
-/* What stands between the ops that do the work. `event` is the first of its name. */
+/* Returns the role of a name between the ops that do the work. `event` is the first with that
+ * name. */
 static uint32_t role_of(struct interpret *x, uint32_t track, uint32_t event, str_id name)
 {
 	struct name_class class = interpret_name_class(x, name);
@@ -376,7 +370,7 @@ static uint32_t role_of(struct interpret *x, uint32_t track, uint32_t event, str
 	return class.host == HOST_PLAIN && interpret_is_annotation(x, event, name) ? OP_WRAPS : 0;
 }
 
-/* Stages of tf.data are called by their path. */
+/* Returns the name of an op; stages of tf.data are named by their path. */
 static str_id op_name(struct interpret *x, str_id name)
 {
 	str_id path = iterator_path(x->b, model_str(x->m, name));
@@ -431,7 +425,7 @@ static ow_status make_of_track(struct making *k, uint32_t t)
 	return OW_OK;
 }
 
-/* An event without an op of its name keeps the name itself. */
+/* Makes events runs of their ops; an event whose name differs from its op keeps its own name. */
 static ow_status use_ops(struct making *k)
 {
 	struct interpret *x = k->x;
@@ -460,7 +454,7 @@ static ow_status use_ops(struct making *k)
 	return OW_OK;
 }
 
-/* From here on event.op counts. Sequence numbers are needed until links are made. */
+/* Frees names: from here on event.op counts. Sequence numbers are needed until links are made. */
 static void release_names(struct event_draft *d)
 {
 	mem_free(d->mem, d->op_name, d->cap * sizeof(*d->op_name));
@@ -490,8 +484,6 @@ static const struct producer *const producers[] = {
 #include "import/interpret/producers.def"
 };
 #undef PRODUCER
-
-/* ---- questions that producers ask ---- */
 
 bool interpret_on_device(const struct interpret *x, uint32_t track)
 {
@@ -538,8 +530,6 @@ struct name_class interpret_new_name_class(struct interpret *x, str_id name)
 	return class;
 }
 
-/* ---- a look around ---- */
-
 static ow_status make_arrays(struct interpret *x)
 {
 	x->string_count = x->m->strings.count;
@@ -554,7 +544,8 @@ static ow_status make_arrays(struct interpret *x)
 	return OW_OK;
 }
 
-/* CATEGORY_NONE, which is 0, means here that the text has not been looked at. */
+/* Returns the class of a category; CATEGORY_NONE, which is 0, means here that the text was not
+ * examined yet. */
 static enum category_class class_of(struct interpret *x, str_id category)
 {
 	struct category_meaning meaning;
@@ -625,8 +616,6 @@ static ow_status survey(struct interpret *x)
 	return OW_OK;
 }
 
-/* ---- the producer ---- */
-
 static ow_status find_producer(struct interpret *x)
 {
 	const char *known = x->in->producer;
@@ -650,8 +639,6 @@ static void report_producer(struct interpret *x)
 	x->b->source = kept;
 }
 
-/* ---- durations ---- */
-
 /* Durations that no recording can have are damage: one of them would hide everything else. They count as 0. The others can still
  * add up to more than fits, if there are very many. */
 static void set_aside_durations(struct interpret *x)
@@ -674,8 +661,6 @@ static void set_aside_durations(struct interpret *x)
 		builder_note(x->b, NOTE_DAMAGED, OW_NO_OFFSET,
 			     "the durations add up to more than 292 years: sums stop there");
 }
-
-/* ---- all ---- */
 
 static void find_devices(struct interpret *x)
 {

@@ -12,22 +12,22 @@
 
 #include "import/importer.h"
 
-/* Slices of one (pid, tid) that must not be nested into each other. */
+/* Layers of one (pid, tid), whose slices must not be nested into each other. */
 enum trace_layer {
-	LAYER_THREAD,  /* what a thread does */
-	LAYER_FRAMES,  /* its call stack */
+	LAYER_THREAD,  /* activity of a thread */
+	LAYER_FRAMES,  /* call stack of a thread */
 	LAYER_DEVICE,  /* work on a device */
-	LAYER_DERIVED, /* restates what other slices of the device say */
-	LAYER_SPAN,    /* the profiler's own bookkeeping */
+	LAYER_DERIVED, /* repeats what other slices of the device say */
+	LAYER_SPAN,    /* bookkeeping of the profiler */
 	LAYER_ASYNC    /* not bound to a thread */
 };
 
-/* Which of the arguments of a slice are wanted while reading. What else is in them is read on demand. */
+/* Arguments of a slice that are wanted while reading. Others are read on demand. */
 enum trace_wanted {
 	WANT_NOTHING,
-	WANT_LABEL, /* name and op, of TensorFlow's timelines: the op that ran, and its type */
-	WANT_CORRELATION, /* of PyTorch's: what joins a launch and a kernel */
-	WANT_SEQUENCE	  /* of PyTorch's operators: what joins forward and backward */
+	WANT_LABEL,	  /* name and op in TensorFlow's timelines: the op that ran, and its type */
+	WANT_CORRELATION, /* in PyTorch's traces: number that joins a launch and a kernel */
+	WANT_SEQUENCE	  /* in PyTorch's operators: number that joins forward and backward */
 };
 
 /* The sequence number of an operator of PyTorch, with its direction, as one number. 0 = none. */
@@ -44,28 +44,29 @@ struct event_draft {
 	struct mem *mem;
 	uint32_t first;
 	size_t cap;
-	str_id *op_name;    /* what the op of the event is called */
-	uint32_t *sequence; /* trace_sequence; NULL: no event has one */
+	str_id *op_name;    /* name of the event's op */
+	uint32_t *sequence; /* trace_sequence of each event; NULL: no event has one */
 };
 
-/* For the events that are added to b from now on. */
+/* Prepares a draft for the events that are added to b from now on. */
 void event_draft_init(struct event_draft *d, const struct builder *b);
 void event_draft_release(struct event_draft *d);
-/* Room for this many events in all; with `sequences` for their sequence numbers, too. */
+/* Makes room for this many events in all; with `sequences` also for their sequence numbers. */
 bool event_draft_reserve(struct event_draft *d, size_t events, bool sequences) OW_MUST_CHECK;
 /* Adds an event, and the name of its op to the draft. */
 event_id event_draft_add(struct event_draft *d, struct builder *b, const struct event_row *row,
 			 str_id op_name);
-/* As builder_permute: of the events up to `last`, event i becomes what was event order[i]. */
+/* Permutes events up to `last` as builder_permute does: event i becomes the former event
+ * order[i]. */
 bool event_draft_permute(struct event_draft *d, const uint32_t *order, uint32_t last) OW_MUST_CHECK;
 
 enum category_class {
-	CATEGORY_NONE, /* the event has none */
+	CATEGORY_NONE, /* the event has no category */
 	CATEGORY_OTHER,
-	CATEGORY_TF_OP, /* of TensorFlow 1 */
+	CATEGORY_TF_OP, /* op of TensorFlow 1 */
 	CATEGORY_OPERATOR,
 	CATEGORY_ANNOTATION,
-	CATEGORY_RUNTIME, /* calls of a device's library */
+	CATEGORY_RUNTIME, /* call of a device's library */
 	CATEGORY_KERNEL,
 	CATEGORY_COPY,
 	CATEGORY_MEMSET,
@@ -83,16 +84,17 @@ enum category_class {
 
 struct category_meaning {
 	uint8_t class, layer, wanted;
-	bool kineto; /* only Kineto writes it */
+	bool kineto; /* only Kineto writes this category */
 };
 
 struct category_meaning category_meaning(struct str category);
-/* The same for a slice without a category, whose name is at least something. */
+/* Returns the layer of a slice without a category, by its name. */
 enum trace_layer layer_without_category(struct str name);
 
-/* Iterator::Model::Map, of tf.data, is a path: Iterator/Model/Map. Nil for any other name. */
+/* Turns a tf.data name such as Iterator::Model::Map into a path: Iterator/Model/Map. Nil for any
+ * other name. */
 str_id iterator_path(struct builder *b, struct str name);
-/* Of such a name, what the stage is called: Iterator::Map. */
+/* Returns the stage of such a name: Iterator::Map. */
 str_id iterator_stage(struct builder *b, struct str name);
 
 /* Keys of the top-level object that identify producers. */
@@ -105,7 +107,8 @@ enum trace_member_bit {
 	MEMBER_CLIENT_INFO = 1 << 5
 };
 uint32_t interpret_member(struct str key, struct str value);
-/* What follows "rank" in the name of a file; -1 without. A guess: import/jobs.c says when it counts. */
+/* Returns the number behind "rank" in a file name; -1 without one. It is a guess: import/jobs.c
+ * decides whether it counts. */
 int32_t interpret_file_rank(struct str path);
 
 /* What a [memory] event of PyTorch's profiler says. They are many and all over the file, so that its arguments are
@@ -117,16 +120,16 @@ struct memory_change {
 	uint32_t event;
 	bool good; /* the number of bytes is known */
 };
-/* From the text of its arguments. */
+/* Reads a change of memory from the text of its arguments. */
 void memory_change_read(struct str args, struct memory_change *c);
 
 /* A step as a recorder marks it. */
 struct recorded_step {
-	int64_t start_ns, end_ns, number; /* number INT64_MIN: in order */
-	str_id name;			  /* of the marker, or nil */
+	int64_t start_ns, end_ns, number; /* times and number; number INT64_MIN: in order */
+	str_id name;			  /* name of the marker, or nil */
 };
 
-/* What an importer knows of the op of some name. */
+/* Properties of the op of some name that an importer knows. */
 struct op_hint {
 	str_id type;
 	uint32_t flags; /* enum op_flags */
@@ -134,28 +137,30 @@ struct op_hint {
 
 struct interpret_input {
 	source_id source;
-	const struct input *input; /* where arguments are read from */
+	const struct input *input; /* input from which arguments are read */
 	const struct import_options *options;
-	struct event_draft *draft;	  /* of all events of the source */
-	uint32_t first_track, first_flow; /* rows from there on are of the source */
-	const uint32_t *types; /* by string: the type of the op of that name, 0 = unknown */
-	uint32_t type_count;   /* strings that have a place in it */
+	struct event_draft *draft;	  /* draft of all events of the source */
+	uint32_t first_track, first_flow; /* first rows of the source */
+	const uint32_t *types; /* for each string: type of the op of that name, 0 = unknown */
+	uint32_t type_count;   /* number of strings in it */
 	uint32_t members;      /* enum trace_member_bit */
 	bool array_form;       /* the file is a list, not an object */
 	bool only_slices;      /* all events are complete slices (X) */
-	bool recorded;	       /* by our own recorder (journal_rows.c), which knows its steps */
-	bool xspace; /* of an XSpace, whose importer has read what a trace has in arguments */
-	const struct op_hint *hints; /* by string */
-	uint32_t hint_count;	     /* strings that have a place in it */
-	uint32_t first_link;	     /* links from there on are of the source; 0 = none are there */
+	/* written by our own recorder (journal_rows.c), which knows its steps */
+	bool recorded;
+	bool xspace; /* from an XSpace, whose importer has read what a trace has in arguments */
+	const struct op_hint *hints; /* hints by string */
+	uint32_t hint_count;	     /* number of strings in it */
+	uint32_t first_link;	     /* first link of the source; 0 = none */
 	bool live;		     /* a recording of running programs (import_live.c) */
-	str_id step_begin; /* of such a recording: the function whose calls begin steps; or nil */
+	str_id step_begin; /* for such a recording: the function whose calls begin steps; or nil */
 	const struct recorded_step *steps;
 	size_t step_count;
-	const char *producer; /* its name in producers.def, when the importer knows it; or NULL */
-	const char *title;    /* for people, instead of the producer's; or NULL */
-	bool stacks;	      /* some events have theirs already */
-	const struct memory_change *changes; /* by event; those of other [memory] events are read */
+	const char *producer; /* name in producers.def, if the importer knows it; or NULL */
+	const char *title;    /* title for people, instead of the producer's; or NULL */
+	bool stacks;	      /* some events already have their stack */
+	/* changes of memory by event; those of other [memory] events are read */
+	const struct memory_change *changes;
 	size_t change_count;
 };
 
@@ -172,18 +177,18 @@ enum tf_op_kind {
 	TF_OP_TENSORFLOW,
 	TF_OP_JAX,
 	TF_OP_DATA, /* a stage of tf.data: Iterator::Batch::Map */
-	TF_OP_COPY, /* MemcpyHToD and the like */
+	TF_OP_COPY, /* a copy, such as MemcpyHToD */
 };
 
 struct tf_op_name {
 	enum tf_op_kind kind;
-	struct str name, type; /* parts of the text, or constant */
+	struct str name, type; /* parts of the text, or constants */
 };
 
-/* `hyphen`: whether names may have one, as in newer versions. */
+/* Parses a name; `hyphen`: names may contain one, as in newer versions. */
 struct tf_op_name tf_op_name_parse(struct str text, bool hyphen);
 
-/* Without metadata that is encoded in the text: "name#key=value,…#" is "name". */
+/* Removes metadata that is encoded in the text: "name#key=value,…#" becomes "name". */
 struct str tf_op_name_strip(struct str text);
 
 /* How many bytes a copy moved or a memset set, from its details: "kind:… size:123 dest:0 async:1", or num_bytes:123;

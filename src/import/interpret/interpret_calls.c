@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "import/interpret/call_lengths.h"
 
-/* A copy waits when its call lasts longer than the copy by this much, and by this factor. */
+/* A copy waits if its call lasts longer than the copy by this much and by this factor. */
 #define WAIT_NS 50000
 #define WAIT_FACTOR 2
 #define GROUP_FEW 4 /* fewer calls of a name are compared with all calls */
@@ -21,8 +21,6 @@ static bool is_call(const struct interpret *x, uint32_t event)
 
 	return category == CATEGORY_RUNTIME || category == CATEGORY_TF_OP;
 }
-
-/* ---- copies that wait ---- */
 
 static bool is_copy(struct interpret *x, uint32_t work)
 {
@@ -52,9 +50,7 @@ static void find_waiting_copies(struct interpret *x)
 	}
 }
 
-/* ---- calls that make something ready ---- */
-
-/* A long call; `work` is what it launched, 0 for nothing. */
+/* A long call; `work` is the work that it launched, 0 for none. */
 struct candidate {
 	uint32_t event, work;
 };
@@ -63,13 +59,13 @@ struct once {
 	struct interpret *x;
 	struct candidate *list;
 	size_t count, cap;
-	struct call_lengths all, *groups; /* of names with candidates */
-	uint32_t *group_of;		  /* by op, + 1 */
+	struct call_lengths all, *groups; /* lengths of all calls, and of names with candidates */
+	uint32_t *group_of;		  /* group of each op, + 1 */
 	uint32_t group_count;
-	int64_t *first_ns; /* by op: start of its first run, of ops that candidates launched */
+	int64_t *first_ns; /* for each op that candidates launched: start of its first run */
 };
 
-/* Asks for a property; it does no work that could take long. */
+/* Returns whether a call only asks for a property, which cannot take long. */
 static bool is_query(struct str name)
 {
 	return str_has(name, STR("Get")) || str_has(name, STR("Set")) || str_has(name, STR("Is"));
@@ -146,7 +142,7 @@ static ow_status make_groups(struct once *o)
 	return each_call(o, count_one);
 }
 
-/* What the candidates launched. They are in the order of the rows. */
+/* Finds the work that the candidates launched. They are in the order of the rows. */
 static void find_work(struct once *o)
 {
 	const struct link_table *l = &o->x->m->link;
@@ -188,7 +184,8 @@ static void find_first_runs(struct once *o)
 	}
 }
 
-/* A launch that starts what ran before loads nothing; and if its work starts much later, it waited for room in the queue. */
+/* Returns whether a launch is the first of its work: otherwise it loads nothing, and if its work starts
+ * much later, it waited for room in the queue. */
 static bool launches_first(const struct once *o, const struct candidate *c)
 {
 	const struct event_table *e = &o->x->m->event;

@@ -12,7 +12,7 @@
 
 #define DIMS_MAX 8
 #define INPUTS_MAX 8
-#define SIZE_LIMIT 1e15 /* of a dimension */
+#define SIZE_LIMIT 1e15 /* largest size of a dimension */
 
 enum formula { PRODUCT, CONVOLUTION, CONVOLUTION_BACKWARD, CONVOLUTION_BACKWARD_INPUT };
 
@@ -43,28 +43,31 @@ struct tensor {
 /* A run of such an operator. */
 struct product {
 	uint32_t event;
-	uint32_t work[2]; /* the longest kernels, 0 for none */
+	uint32_t work[2]; /* its longest kernels, 0 for none */
 	double flops, bytes;
-	bool backward; /* two products: of the image's gradient, and of the weights' */
+	bool backward; /* two products: the gradients of the image and of the weights */
 };
 
 struct call {
 	uint32_t event, product;
 };
 
-/* The result for a name, so that each name is parsed once and not once per event. */
-enum name_kind { NAME_NEW, NAME_HELPER, NAME_OTHER, NAME_OPERATOR /* and the operator's number */ };
+/* The class of a name, so that each name is parsed once and not once per event. */
+enum name_kind {
+	NAME_NEW,
+	NAME_HELPER,
+	NAME_OTHER,
+	NAME_OPERATOR /* followed by the operator's number */
+};
 
 struct flops {
 	struct interpret *x;
-	uint8_t *kinds; /* of strings: an enum name_kind */
+	uint8_t *kinds; /* for each string: an enum name_kind */
 	struct product *list;
 	size_t count, cap;
 	struct call *calls;
 	size_t call_count, call_cap;
 };
-
-/* ---- arguments ---- */
 
 static uint32_t read_numbers(struct str text, int64_t *to, uint32_t max)
 {
@@ -78,7 +81,7 @@ static uint32_t read_numbers(struct str text, int64_t *to, uint32_t max)
 	return count;
 }
 
-/* Bytes of an element of a type as PyTorch writes it. */
+/* Returns the size of an element of a type as PyTorch names it. */
 static double element_size(struct str type)
 {
 	static const struct {
@@ -138,7 +141,8 @@ static uint32_t read_tensors(const struct shapes *s, struct tensor *to)
 	return count;
 }
 
-/* Of "Concrete Inputs": texts such as "[3, 3]". One number stands for all dimensions. */
+/* Reads a list of "Concrete Inputs", a text such as "[3, 3]". One number stands for all
+ * dimensions. */
 static bool read_list(const struct shapes *s, uint32_t index, uint32_t rank, int64_t *to)
 {
 	struct json_reader r = json_over(json_text(s->concrete));
@@ -155,8 +159,6 @@ static bool read_list(const struct shapes *s, uint32_t index, uint32_t rank, int
 	return count == 1 || count >= rank;
 }
 
-/* ---- formulas ---- */
-
 static bool cost_of_product(const struct tensor *a, const struct tensor *b, struct product *out)
 {
 	double rows, inner, columns;
@@ -164,7 +166,7 @@ static bool cost_of_product(const struct tensor *a, const struct tensor *b, stru
 	if (a->rank < 2 || b->rank != a->rank || a->dims[a->rank - 1] != b->dims[b->rank - 2])
 		return false;
 	inner = (double)a->dims[a->rank - 1];
-	rows = inner > 0 ? a->elements / inner : 0; /* of all matrices of a batch */
+	rows = inner > 0 ? a->elements / inner : 0; /* rows of all matrices of a batch */
 	columns = (double)b->dims[b->rank - 1];
 	out->flops = 2 * rows * inner * columns;
 	out->bytes = a->bytes + b->bytes +
@@ -172,7 +174,7 @@ static bool cost_of_product(const struct tensor *a, const struct tensor *b, stru
 	return out->flops > 0;
 }
 
-/* Each element of the result is a sum over the weights of one output channel. */
+/* Returns the number of products per element of the result: the weights of one output channel. */
 static double taps(const struct tensor *weight)
 {
 	return weight->dims[0] > 0 ? weight->elements / (double)weight->dims[0] : 0;
@@ -215,7 +217,8 @@ static bool cost_of(struct str args, unsigned which, struct product *out)
 		return count > first + 1 && cost_of_product(&t[first], &t[first + 1], out);
 	case CONVOLUTION:
 		return count > 1 && cost_of_convolution(&s, t, operators[which].lists, out);
-	case CONVOLUTION_BACKWARD: /* of gradient, image, weight: two of the forward one */
+	/* inputs are gradient, image, weight; two products of the forward size */
+	case CONVOLUTION_BACKWARD:
 	case CONVOLUTION_BACKWARD_INPUT:
 		if (count <= first + 1 || t[first].rank < 3)
 			return false;
@@ -232,8 +235,6 @@ static bool cost_of(struct str args, unsigned which, struct product *out)
 	return false;
 }
 
-/* ---- events ---- */
-
 static int operator_of(struct str name)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(operators); i++)
@@ -247,7 +248,7 @@ static bool is_operator(struct str name)
 	return operator_of(name) >= 0;
 }
 
-/* Kernels that only prepare the operands. */
+/* Returns whether a kernel only prepares the operands. */
 static bool is_helper(struct str name)
 {
 	static const char *const parts[] = { "transpose",     "subtensorop", "cast",
@@ -315,7 +316,7 @@ static int by_event(const void *a, const void *b)
 	return (x->event > y->event) - (x->event < y->event);
 }
 
-/* Calls of the device's library inside of each: they follow it on its track. */
+/* Finds calls of the device's library inside of each operator: they follow it on its track. */
 static ow_status find_calls(struct flops *f)
 {
 	struct interpret *x = f->x;
@@ -373,11 +374,9 @@ static void find_kernels(struct flops *f)
 	}
 }
 
-/* ---- ops ---- */
+#define COUNT_LIMIT 9e18 /* largest count that fits a column, because sizes come from the file */
 
-#define COUNT_LIMIT 9e18 /* fits a column; sizes come from the file */
-
-/* The mean of all runs of an op; those of which nothing is known count as 0. */
+/* Gives each op the mean of its runs; runs without known shapes count as 0. */
 static ow_status give_to_ops(struct flops *f)
 {
 	struct interpret *x = f->x;

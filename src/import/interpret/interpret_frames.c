@@ -9,8 +9,6 @@
 
 #define STACK_PROBES 64
 
-/* ---- one frame ---- */
-
 static frame_id add_frame(struct interpret *x, struct str file, int64_t line, struct str function)
 {
 	struct frame_row row = { .file = builder_str(x->b, file),
@@ -20,7 +18,7 @@ static frame_id add_frame(struct interpret *x, struct str file, int64_t line, st
 	return builder_frame(x->b, &row);
 }
 
-/* "$file.py:12 function"; builtins have no line: "$module function". */
+/* Parses a frame of XProf: "$file.py:12 function"; builtins have no line: "$module function". */
 static frame_id xprof_frame(struct interpret *x, struct str text)
 {
 	size_t space = str_find_char(text, ' ');
@@ -34,7 +32,7 @@ static frame_id xprof_frame(struct interpret *x, struct str text)
 	return add_frame(x, STR(""), 0, text);
 }
 
-/* "file.py(12): function", "$file.py:12 function" and the like. */
+/* Parses a frame such as "file.py(12): function" or "$file.py:12 function". */
 static frame_id interpret_frame(struct interpret *x, struct str text)
 {
 	size_t colon = str_find(text, STR("): ")), open;
@@ -53,9 +51,7 @@ static frame_id interpret_frame(struct interpret *x, struct str text)
 	return add_frame(x, STR(""), 0, text);
 }
 
-/* ---- slices that are frames ---- */
-
-/* Frames open at a moment: rows of events, whose stacks are known. */
+/* Frames that are open at a moment: rows of events, whose stacks are known. */
 struct open_frames {
 	uint32_t *list;
 	size_t count, cap;
@@ -99,7 +95,7 @@ static ow_status nest_frames(struct interpret *x, uint32_t t, struct open_frames
 	return builder_status(x->b);
 }
 
-/* Slices of a track get the innermost frame that is open when they start. */
+/* Gives slices of a track the innermost frame that is open when they start. */
 static ow_status give_stacks(struct interpret *x, uint32_t frames, uint32_t t,
 			     struct open_frames *open)
 {
@@ -154,14 +150,12 @@ static ow_status stacks_of_slices(struct interpret *x)
 	return status;
 }
 
-/* ---- stacks among the arguments ---- */
-
 struct texts {
-	struct buf text, last; /* decoded; that of the event before */
-	stack_id stack;	       /* of the latter */
+	struct buf text, last; /* decoded text, and that of the previous event */
+	stack_id stack;	       /* stack of the previous event */
 };
 
-/* The innermost frame comes first. */
+/* Makes a stack of a text whose innermost frame comes first. */
 static stack_id stack_of_text(struct interpret *x, struct str text)
 {
 	stack_id stack = { 0 };
@@ -223,7 +217,7 @@ static void probe_call_stack(struct interpret *x, uint32_t event, struct str arg
 	*found |= json_find(args, "Call stack").len > 0;
 }
 
-/* Reads a few operators to find out whether it is worth reading all. */
+/* Reads a few operators to find out whether reading all is useful. */
 static ow_status have_arguments(struct interpret *x, bool *found)
 {
 	struct interpret_rows rows = { 0 };
@@ -252,8 +246,6 @@ static ow_status stacks_of_arguments(struct interpret *x)
 	return status;
 }
 
-/* ---- from one event to another ---- */
-
 /* Slices without a stack get that of the innermost slice around them which has one: calls of a device's library have no arguments
  * that say it, and what they launch is to be found from the operator's line. */
 static ow_status pass_to_inner(struct interpret *x, struct open_frames *open)
@@ -277,7 +269,7 @@ static ow_status pass_to_inner(struct interpret *x, struct open_frames *open)
 	return OW_OK;
 }
 
-/* A gradient counts for the line of the operator that it belongs to. */
+/* Gives the stack of an operator to its gradient, which counts for the same line. */
 static void pass_to_backward(struct interpret *x)
 {
 	const struct link_table *l = &x->m->link;
@@ -288,7 +280,7 @@ static void pass_to_backward(struct interpret *x)
 			stack[l->dst[i].v] = stack[l->src[i].v];
 }
 
-/* A range is opened in __enter__; its time is not spent there. */
+/* Returns the stack outside of __enter__, in which a range is opened but spends no time. */
 static stack_id outside_of_enter(const struct model *m, stack_id stack)
 {
 	for (uint32_t s = stack.v; s; s = m->stack.parent[s].v)
@@ -317,8 +309,6 @@ static void correct_ranges(struct interpret *x)
 		}
 	}
 }
-
-/* ---- all ---- */
 
 static void pass_to_launched(struct interpret *x)
 {
@@ -364,7 +354,7 @@ ow_status interpret_stacks(struct interpret *x)
 	else if (arguments)
 		OW_TRY(stacks_of_arguments(x));
 	if (frames ||
-	    arguments) { /* stacks that the source gives to single events are theirs alone */
+	    arguments) { /* stacks that the source gives to single events belong to them alone */
 		correct_ranges(x);
 		pass_to_backward(x);
 		status = pass_to_inner(x, &open);

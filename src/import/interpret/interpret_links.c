@@ -86,7 +86,7 @@ uint32_t *interpret_numbers_place(struct interpret_numbers *n, uint32_t number)
 	event = find_listed(n, number, hash);
 	if (event)
 		return event;
-	/* Row 0 is not used: the map has no value 0. */
+	/* item 0 is not used, because the map has no value 0 */
 	if (!vec_reserve(n->x->mem, n->list, n->cap, (size_t)n->count + 2))
 		return NULL;
 	if (!map_add(&n->map, hash, n->count + 1))
@@ -121,9 +121,7 @@ ow_status interpret_add_link(struct interpret *x, uint32_t src, uint32_t dst, en
 	return builder_status(x->b);
 }
 
-/* ---- by correlation ---- */
-
-/* Events of a track that have a number, some at a time: most of the host's have none. */
+/* Events of a track that have a number, some at a time; most events of the host have none. */
 struct numbered {
 	const struct interpret *x;
 	uint32_t next, last;
@@ -164,7 +162,7 @@ static void see_calls(const struct interpret *x, struct interpret_numbers *calls
 	}
 }
 
-/* Their places are fetched all at once. */
+/* Prefetches their places together. */
 static void look_ahead(const struct numbered *n, const struct interpret_numbers *calls)
 {
 	for (uint32_t i = 0; i < n->count; i++)
@@ -230,13 +228,12 @@ ow_status interpret_link_correlations(struct interpret *x)
 	return status;
 }
 
-/* ---- by op ---- */
-
-/* Calls and work, by op, and by time in each. */
+/* Calls and work, sorted by op and then by time. */
 struct runs {
 	struct interpret *x;
 	struct trace_ref *list; /* row: the event; kind: 1 = work */
-	uint32_t *end;		/* per op: behind its last; that is where the next begins */
+	/* for each op: position behind its last item, where the next op begins */
+	uint32_t *end;
 	size_t count, longest;
 	atomic_uint next;
 	atomic_bool failed;
@@ -244,7 +241,7 @@ struct runs {
 
 #define OPS_AT_ONCE 16
 
-/* Tracks whose slices take part: 1 = calls, 2 = work. */
+/* Returns the part of a track: 1 = calls, 2 = work. */
 static int part_of(const struct interpret *x, uint32_t t,
 		   bool (*is_call)(const struct interpret *x, uint32_t track))
 {
@@ -253,7 +250,7 @@ static int part_of(const struct interpret *x, uint32_t t,
 	return interpret_on_host(x, t) && is_call(x, t) ? 1 : 0;
 }
 
-/* Slices of all tracks of one part: counted, or put to those of their op. */
+/* Counts slices of all tracks of one part, or adds them to their op. */
 static void collect_part(struct runs *r, int part, bool put,
 			 bool (*is_call)(const struct interpret *x, uint32_t track))
 {
@@ -278,7 +275,8 @@ static void collect_part(struct runs *r, int part, bool put,
 	}
 }
 
-/* Calls come before work, so that a stable sort by time leaves them before work of the same time. */
+/* Collects calls before work, so that a stable sort by time keeps them before work of the same
+ * time. */
 static ow_status collect_runs(struct runs *r,
 			      bool (*is_call)(const struct interpret *x, uint32_t track))
 {
@@ -357,27 +355,25 @@ ow_status interpret_link_ops(struct interpret *x,
 	return status;
 }
 
-#define WALK_MAX 64 /* slices that end at the same moment and are tried */
+#define WALK_MAX 64 /* number of slices that end at the same moment and are tried */
 
-/* How well a slice fits; the least is best. */
+/* How well a slice fits; the smallest value is best. */
 enum fit { FIT_NAMED, FIT_START, FIT_INSIDE, FIT_END, FIT_NONE };
 
 struct flow_end {
 	int64_t ts;
-	uint32_t flow, group; /* group: of tracks first, of ids later */
-	uint32_t event;	      /* the slice it is bound to, 0 = none */
-	uint8_t fit, kind;    /* kind: enum link_kind */
+	uint32_t flow, group; /* flow, and group: first of tracks, later of ids */
+	uint32_t event;	      /* slice that the end is bound to, 0 = none */
+	uint8_t fit, kind;    /* fit, and enum link_kind */
 };
 
 struct flows {
 	struct interpret *x;
 	struct flow_end *ends, *other; /* `other`: room to sort into */
 	size_t count, cap;
-	uint32_t *open; /* slices open at a moment */
+	uint32_t *open; /* slices that are open at a moment */
 	size_t open_count, open_cap;
 };
-
-/* ---- which flows ---- */
 
 static int link_of(const struct interpret *x, str_id category)
 {
@@ -413,8 +409,6 @@ static ow_status choose(struct flows *f)
 	return OW_OK;
 }
 
-/* ---- order ---- */
-
 static uint8_t ph_of(const struct flows *f, const struct flow_end *end)
 {
 	return f->x->m->flow.ph[end->flow];
@@ -432,7 +426,7 @@ static int by_time(const void *a, const void *b, void *arg)
 	return (x->flow > y->flow) - (x->flow < y->flow);
 }
 
-/* By group, and by time in each; mostly they come in order of time. */
+/* Sorts ends by group and then by time; mostly they are in order of time already. */
 static ow_status sort_ends(struct flows *f, uint32_t groups)
 {
 	size_t size = ((size_t)groups + 1) * sizeof(uint32_t);
@@ -463,8 +457,6 @@ static ow_status sort_ends(struct flows *f, uint32_t groups)
 	return OW_OK;
 }
 
-/* ---- binding ---- */
-
 static bool may_carry(const struct interpret *x, uint32_t track)
 {
 	uint8_t kind = x->m->track.kind[track];
@@ -482,7 +474,7 @@ static void offer(const struct interpret *x, struct flow_end *end, uint32_t even
 	end->fit = (uint8_t)fit;
 }
 
-/* Opens what starts up to ts, and closes what ended before it. */
+/* Opens slices that start up to ts, and closes those that ended before it. */
 static bool advance(struct flows *f, uint32_t *next, uint32_t last, int64_t ts)
 {
 	const struct interpret *x = f->x;
@@ -568,13 +560,13 @@ static ow_status bind_on(struct flows *f, uint32_t t, struct flow_end *ends, siz
 			continue;
 		}
 		if (!advance(f, &next, track->last, ends[i].ts))
-			return OW_E_NO_MEMORY; /* bind() reports it */
+			return OW_E_NO_MEMORY; /* bind() reports the failure */
 		bind_around(f, &ends[i]);
 	}
 	return OW_OK;
 }
 
-/* Tracks of one thread are neighbours. Returns the first after them. */
+/* Returns the first track after those of one thread, which are neighbours. */
 static uint32_t thread_end(const struct interpret *x, uint32_t track)
 {
 	const struct track_table *t = &x->m->track;
@@ -603,10 +595,10 @@ static ow_status bind_thread(struct flows *f, uint32_t first, uint32_t last, str
 	return OW_OK;
 }
 
-/* Threads take the ends of one thread of the trace each. */
+/* Work of several threads; each takes the ends of one thread of the trace. */
 struct binding {
 	struct flows *f;
-	size_t *starts; /* of the groups of ends */
+	size_t *starts; /* begins of the groups of ends */
 	size_t count;
 	atomic_size_t next;
 	atomic_bool failed;
@@ -662,8 +654,6 @@ static ow_status bind(struct flows *f)
 	return atomic_load(&b.failed) ? interpret_no_memory(x) : OW_OK;
 }
 
-/* ---- matching ---- */
-
 /* Numbers the (category, id) pairs. */
 static ow_status group_ids(struct flows *f, uint32_t *groups)
 {
@@ -678,7 +668,7 @@ static ow_status group_ids(struct flows *f, uint32_t *groups)
 		uint64_t hash = map_hash_u64(t->id[flow], t->category[flow].v);
 		struct map_iter it = map_find(&map, hash);
 
-		/* the map has the first end of each pair (+ 1); its group is that of all */
+		/* the map has the first end of each pair (+ 1); its group is that of all ends */
 		while (it.value &&
 		       (t->id[f->ends[it.value - 1].flow] != t->id[flow] ||
 			t->category[f->ends[it.value - 1].flow].v != t->category[flow].v))

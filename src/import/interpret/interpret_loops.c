@@ -14,10 +14,11 @@
 #define DEPTH_MAX 64
 #define LEAST_REPETITIONS 8u
 #define LEAST_SAMPLES 64u
-#define INTERVALS 5	  /* of sampling, at least, in a repetition */
-#define SAME_FUNCTION 0.6 /* of the samples */
+#define INTERVALS 5	  /* least number of sampling intervals in a repetition */
+#define SAME_FUNCTION 0.6 /* least part of the samples that must be in one function */
 
-/* Many programs read files block by block, or in a regular order within microseconds. */
+/* Stricter rules for reads of files: many programs read block by block, or in a regular order
+ * within microseconds. */
 static const struct loop_rules file_rules = { .least = LEAST_REPETITIONS,
 					      .least_alone = UINT32_MAX,
 					      .shortest_ns = MS,
@@ -36,7 +37,7 @@ struct called {
 	uint64_t hash;
 };
 
-/* Calls of one thread, and what is called. */
+/* Calls of one thread, with the number of each callee. */
 struct listed {
 	struct interpret *x;
 	struct map map;
@@ -44,8 +45,8 @@ struct listed {
 	size_t key_count, key_cap;
 	struct loop_call *calls;
 	size_t count, cap;
-	bool others;	  /* than calls of files */
-	int64_t interval; /* of samples; 0: these are calls */
+	bool others;	  /* there are calls other than those of files */
+	int64_t interval; /* sampling interval; 0: these are calls */
 };
 
 static void listed_release(struct listed *l)
@@ -55,7 +56,7 @@ static void listed_release(struct listed *l)
 	vec_free(l->x->mem, l->calls, l->cap);
 }
 
-/* The number of what is called; UINT32_MAX without memory. */
+/* Returns the number of a callee; UINT32_MAX without memory. */
 static uint32_t key_of(struct listed *l, uint64_t hash, str_id name)
 {
 	for (struct map_iter it = map_find(&l->map, hash); it.value; it = map_next(&l->map, it))
@@ -76,9 +77,7 @@ static bool add_call(struct listed *l, int64_t begin, int64_t end, uint64_t hash
 					     (struct loop_call){ begin, end, key });
 }
 
-/* ---- calls ---- */
-
-/* "batch 12" and "batch 13" are the same. */
+/* Hashes a name without its numbers: "batch 12" and "batch 13" are equal. */
 static uint64_t hash_of_name(const struct interpret *x, str_id name)
 {
 	struct str text = interpret_text(x, name);
@@ -91,7 +90,7 @@ static uint64_t hash_of_name(const struct interpret *x, str_id name)
 	return hash;
 }
 
-/* Reads of a header and of data differ in size. */
+/* Returns the class of a size, because reads of a header and of data differ in size. */
 static unsigned size_class(int64_t bytes)
 {
 	return bytes > 0 ? 64 - (unsigned)__builtin_clzll((unsigned long long)bytes) : 0;
@@ -154,7 +153,7 @@ struct found {
 	double taken_ns;
 };
 
-/* How long the thread was at a line each time. */
+/* How long the thread stayed at a line each time. */
 struct stays {
 	double sum, shortest;
 	size_t count;
@@ -194,7 +193,8 @@ static ow_status check_samples(const struct listed *l, const struct samples *sam
 	for (uint32_t i = 0; i < loop->steps; i++) {
 		bool more = true;
 
-		/* the sample behind its end, too: a step that ends in a pause ends anywhere in it */
+		/* also the sample behind the end: a step that ends in a pause may end anywhere
+		 * in it */
 		while (more && at < samples->count) {
 			more = samples->list[at].ts < loop->starts[i + 1];
 			if (at && (double)(samples->list[at].ts - samples->list[at - 1].ts) > least)
@@ -245,8 +245,6 @@ static ow_status find_in_calls(struct interpret *x, bool writes, struct found *b
 	return status;
 }
 
-/* ---- sampled stacks ---- */
-
 static int by_time(const void *a, const void *b)
 {
 	const struct sampled *x = a, *y = b;
@@ -272,13 +270,13 @@ static ow_status collect_samples(struct interpret *x, uint32_t track, struct sam
 	return OW_OK;
 }
 
-/* The frame of a stack this many calls below the outermost one; 0 when it is not as deep. */
+/* Returns the frame this many calls below the outermost one; 0 if the stack is not as deep. */
 static uint32_t frame_at(const struct model *m, uint32_t stack, uint32_t depth)
 {
 	uint32_t frames[DEPTH_MAX], count = 0;
 
 	for (; stack; stack = m->stack.parent[stack].v) {
-		if (count == DEPTH_MAX) { /* only the outer ones matter */
+		if (count == DEPTH_MAX) { /* only the outer frames matter */
 			memmove(frames, frames + 1, sizeof(frames) - sizeof(*frames));
 			count--;
 		}
@@ -294,7 +292,8 @@ static bool same_function(const struct model *m, uint32_t a, uint32_t b)
 	       m->frame.function_line[a] == m->frame.function_line[b];
 }
 
-/* The function that most samples are in at this depth: one frame of it; 0 for none. Samples elsewhere are left out. */
+/* Finds the function that most samples are in at this depth: one frame of it; 0 for none. Other samples
+ * are left out. */
 static uint32_t keep_main_function(const struct interpret *x, struct samples *s, uint32_t depth)
 {
 	uint32_t found = 0;
@@ -361,10 +360,11 @@ static ow_status list_lines(struct listed *l, const struct samples *s, uint32_t 
 	return status;
 }
 
-/* Lines that take a smaller part of the time are left out: in some repetitions no sample meets them. */
+/* Lines with a smaller part of the time are left out, because some repetitions have no sample in
+ * them. */
 static const double main_lines[] = { 0.08, 0.04, 0.02, 0.01 };
 
-/* From the outermost call inwards: the first function whose lines repeat. */
+/* Finds, from the outermost call inwards, the first function whose lines repeat. */
 static ow_status find_in_samples_of(struct interpret *x, uint32_t track, struct samples *s,
 				    struct found *best)
 {
@@ -410,8 +410,6 @@ static ow_status find_in_samples(struct interpret *x, struct found *best)
 	}
 	return status;
 }
-
-/* ---- all ---- */
 
 static ow_status mark_loop(struct interpret *x, const struct found *f, bool stacks)
 {

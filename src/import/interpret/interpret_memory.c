@@ -7,24 +7,25 @@
 
 #include "base/vec.h"
 
-#define TRACKS_MAX 4096	  /* beyond, threads are not searched for by number */
-#define ARGS_SIZE 4096	  /* bytes of arguments; theirs are some 200 */
-#define READ_TOGETHER 64  /* events that a thread takes at a time */
-#define CHANGES_MAX 16384 /* that are kept until they are read: pages are dearer than threads */
+#define TRACKS_MAX 4096	 /* with more tracks, threads are not found by number */
+#define ARGS_SIZE 4096	 /* longest arguments; usual ones have about 200 bytes */
+#define READ_TOGETHER 64 /* number of events that a thread takes at a time */
+/* number of changes that are kept until they are read, because pages cost more than threads */
+#define CHANGES_MAX 16384
 
-/* What an event says, and who asked. */
+/* A change of memory, and the operator that caused it. */
 struct change {
 	struct memory_change is;
-	uint32_t owner; /* the operator's event */
-	bool known;	/* it need not be read */
+	uint32_t owner; /* event of the operator */
+	bool known;	/* the arguments need not be read */
 };
 
 struct memory {
 	struct interpret *x;
-	str_id name;		/* "[memory]" */
-	struct change *changes; /* CHANGES_MAX */
+	str_id name;		/* the name "[memory]" */
+	struct change *changes; /* CHANGES_MAX items */
 	size_t count, unknown;
-	size_t next;	/* of x->in->changes */
+	size_t next;	/* index in x->in->changes */
 	uint32_t *open; /* operators that are open */
 	size_t open_count, open_cap;
 	uint64_t odd;
@@ -36,8 +37,6 @@ static bool is_memory(const struct memory *y, uint32_t event)
 }
 
 static ow_status flush(struct memory *y);
-
-/* ---- who asked ---- */
 
 static ow_status open_operator(struct memory *y, uint32_t event)
 {
@@ -71,7 +70,7 @@ static ow_status add_change(struct memory *y, uint32_t event, uint32_t owner)
 		OW_TRY(flush(y));
 	c = &y->changes[y->count++];
 	*c = (struct change){ .is.event = event, .owner = owner };
-	/* Events are asked for in ascending order. */
+	/* events are requested in ascending order */
 	while (y->next < in->change_count && in->changes[y->next].event < event)
 		y->next++;
 	if (y->next < in->change_count && in->changes[y->next].event == event) {
@@ -82,7 +81,7 @@ static ow_status add_change(struct memory *y, uint32_t event, uint32_t owner)
 	return OW_OK;
 }
 
-/* Events of both tracks are in order of time. */
+/* Finds the operators around the changes; events of both tracks are in order of time. */
 static ow_status find_owners(struct memory *y, const struct interpret_track *of,
 			     const struct interpret_track *operators)
 {
@@ -101,7 +100,7 @@ static ow_status find_owners(struct memory *y, const struct interpret_track *of,
 	return OW_OK;
 }
 
-/* The number of a thread, also when it is written as text. */
+/* Returns the number of a thread, also if it is written as text. */
 static bool thread_number(const struct interpret *x, uint32_t track, int64_t *number)
 {
 	int64_t tid = x->m->track.tid[track];
@@ -161,13 +160,11 @@ static ow_status find_events(struct memory *y)
 	return flush(y);
 }
 
-/* ---- what they say ---- */
-
 struct reading {
 	struct memory *y;
 	atomic_size_t next;
-	atomic_int failed;   /* a status */
-	struct ow_error err; /* of the thread that failed first */
+	atomic_int failed;   /* status of the failure */
+	struct ow_error err; /* error of the thread that failed first */
 };
 
 static void take_member(struct memory_change *c, struct str key, struct json_value value)
@@ -215,7 +212,8 @@ static ow_status read_change(const struct interpret *x, struct memory_change *c,
 	return OW_OK;
 }
 
-/* Arguments are all over the file, whatever the order: threads share them out. */
+/* Reads some arguments; several threads share the work, because arguments are scattered over the
+ * file. */
 static void read_some(void *arg, unsigned thread)
 {
 	struct reading *r = arg;
@@ -253,9 +251,7 @@ static ow_status read_changes(struct memory *y)
 	return builder_fail(y->x->b, (ow_status)atomic_load(&r.failed));
 }
 
-/* ---- rows ---- */
-
-/* c10's DeviceType; other numbers are accelerators that came later. */
+/* Returns the device of a c10 DeviceType; unknown numbers are newer accelerators. */
 static device_id device_of(struct interpret *x, int64_t type, int64_t number)
 {
 	char name[64];
@@ -272,7 +268,7 @@ static device_id device_of(struct interpret *x, int64_t type, int64_t number)
 static void add_rows(struct memory *y)
 {
 	const struct event_table *e = &y->x->m->event;
-	const struct memory_change *last = NULL; /* whose device is known */
+	const struct memory_change *last = NULL; /* last change whose device is known */
 	device_id device = { 0 };
 
 	for (size_t i = 0; i < y->count; i++) {
@@ -302,7 +298,7 @@ static void add_rows(struct memory *y)
 	}
 }
 
-/* Reads what was found so far, and makes rows of it. */
+/* Reads the changes found so far, and makes rows of them. */
 static ow_status flush(struct memory *y)
 {
 	OW_TRY(read_changes(y));

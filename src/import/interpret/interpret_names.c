@@ -5,8 +5,6 @@
  */
 #include "import/interpret/interpret_int.h"
 
-/* ---- categories ---- */
-
 static const struct {
 	const char *category;
 	struct category_meaning meaning;
@@ -50,7 +48,7 @@ static const struct {
 	{ "ipc", { CATEGORY_CHROME, LAYER_THREAD, WANT_NOTHING, false } },
 };
 
-/* Other accelerators name theirs alike: xpu_runtime, privateuse1_driver, mtia_sync. */
+/* Other accelerators use similar category names: xpu_runtime, privateuse1_driver, mtia_sync. */
 static const struct {
 	const char *ending;
 	struct category_meaning meaning;
@@ -64,7 +62,7 @@ struct category_meaning category_meaning(struct str category)
 {
 	size_t comma = str_find_char(category, ',');
 
-	if (comma != STR_NONE) /* a list: the first says most */
+	if (comma != STR_NONE) /* in a list the first category is the most specific */
 		category = str_first(category, comma);
 	if (!category.len)
 		return (struct category_meaning){ 0 };
@@ -107,8 +105,6 @@ uint32_t interpret_member(struct str key, struct str value)
 	return 0;
 }
 
-/* ---- names ---- */
-
 static char lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
@@ -134,7 +130,7 @@ bool str_has_ignoring_case(struct str s, const char *text)
 	return false;
 }
 
-/* The same, where '?' stands for any character or none: all_?reduce. */
+/* Matches a pattern in which '?' stands for any character or none: all_?reduce. */
 static bool has_pattern(struct str s, const char *before, const char *after)
 {
 	size_t len = strlen(before);
@@ -186,7 +182,7 @@ static const struct {
 	{ "PtoP", DEVICE_TO_DEVICE },
 	{ "P2P", DEVICE_TO_DEVICE },
 	{ "PeerToPeer", DEVICE_TO_DEVICE },
-	{ "HtoA", DEVICE_FROM_HOST }, /* A: an array of a device */
+	{ "HtoA", DEVICE_FROM_HOST }, /* A stands for an array of a device */
 	{ "AtoH", DEVICE_TO_HOST },
 	{ "DtoD", DEVICE_LOCAL_COPY },
 	{ "D2D", DEVICE_LOCAL_COPY },
@@ -201,7 +197,8 @@ static enum device_name classify_copy(struct str name)
 	return DEVICE_LOCAL_COPY;
 }
 
-/* Kernels carry type names of any kind, so copies are known by how their names begin. */
+/* Classifies work of a device. Kernels contain type names of any kind, so copies are recognised
+ * by the beginning of their names. */
 static enum device_name classify_device(struct str name)
 {
 	if (starts_lower(name, "memcpy") || starts_lower(name, "copyhost") ||
@@ -229,7 +226,7 @@ static const struct {
 	{ "Iterator::", HOST_PIPELINE },
 	{ "gloo:", HOST_COMMUNICATION },
 	{ "Horovod", HOST_COMMUNICATION },
-	{ "MPI_Init", HOST_INITIALISATION }, /* also MPI_Init_thread */
+	{ "MPI_Init", HOST_INITIALISATION }, /* also matches MPI_Init_thread */
 	{ "ncclCommInit", HOST_INITIALISATION },
 	{ "MPI_", HOST_COMMUNICATION },
 	{ "nccl:", HOST_ENQUEUE },
@@ -281,7 +278,7 @@ static const struct {
 	{ "ParseSequenceExample", HOST_INPUT },
 	{ "ParseSequenceExampleV2", HOST_INPUT },
 	{ "ParseSingleSequenceExample", HOST_INPUT },
-	/* the operating system's */
+	/* calls of the operating system */
 	{ "poll", HOST_SLEEP },
 	{ "ppoll", HOST_SLEEP },
 	{ "epoll_wait", HOST_SLEEP },
@@ -315,11 +312,9 @@ static const struct {
 	{ "sched_yield", HOST_SLEEP },
 };
 
-/* ---- calls of a device's library ---- */
-
 static const char *const libraries[] = { "cuda", "hip", "aclrt", "musa", "mcclr" };
 
-/* cudaMalloc, hipMalloc, cuMemAlloc_v2: the name without what all calls of the library begin with. */
+/* Removes the prefix of a library's calls: cudaMalloc, hipMalloc, cuMemAlloc_v2. */
 static bool skip_library(struct str *name)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(libraries); i++) {
@@ -373,7 +368,7 @@ static const struct {
 	{ "GraphInstantiate", HOST_INITIALISATION },
 };
 
-/* Copies return when they are done, unless they say Async. */
+/* Classifies a call: copies return when they are done, unless their name has Async. */
 static enum host_name classify_call(struct str call)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(call_beginnings); i++)
@@ -385,7 +380,8 @@ static enum host_name classify_call(struct str call)
 	return HOST_PLAIN;
 }
 
-/* JAX waits in "Await"; PyTorch's Awaitable is something to be waited for later. */
+/* Detects "Await", in which JAX waits; PyTorch's Awaitable is an object that is waited for
+ * later. */
 static bool has_await(struct str name)
 {
 	size_t at = str_find(name, STR("Await"));
@@ -454,7 +450,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* [A-Za-z0-9.][A-Za-z0-9_./>-]* */
+/* Matches [A-Za-z0-9.][A-Za-z0-9_./>-]*. */
 static bool is_node_name(struct str s, bool hyphen)
 {
 	for (size_t i = 0; i < s.len; i++) {
@@ -468,7 +464,7 @@ static bool is_node_name(struct str s, bool hyphen)
 	return s.len > 0;
 }
 
-/* [A-Z_][A-Za-z0-9_]* */
+/* Matches [A-Z_][A-Za-z0-9_]*. */
 static bool is_node_type(struct str s)
 {
 	for (size_t i = 0; i < s.len; i++) {
@@ -480,7 +476,7 @@ static bool is_node_type(struct str s)
 	return s.len > 0;
 }
 
-/* [a-z_][a-z0-9_]*(\[.*\])?; returns the part before the bracket, or nothing. */
+/* Matches [a-z_][a-z0-9_]*(\[.*\])?; returns the part before the bracket, or nothing. */
 static struct str jax_type(struct str s)
 {
 	size_t at = 0;
@@ -493,7 +489,7 @@ static struct str jax_type(struct str s)
 	return str_first(s, at);
 }
 
-/* The last component of a name, without a number that makes it unique: a/b/dense_1 is a dense. */
+/* Returns the last component of a name without its unique number: a/b/dense_1 becomes dense. */
 static struct str type_of_name(struct str name)
 {
 	size_t slash = str_rfind_char(name, '/'), end;

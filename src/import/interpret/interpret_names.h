@@ -11,16 +11,16 @@
 enum host_name {
 	HOST_PLAIN,
 	HOST_INPUT,	    /* waits for data */
-	HOST_PIPELINE,	    /* works ahead for it */
-	HOST_COMMUNICATION, /* until all have taken part */
+	HOST_PIPELINE,	    /* prepares data ahead */
+	HOST_COMMUNICATION, /* lasts until all ranks have taken part */
 	HOST_ENQUEUE,	    /* only starts a communication on a device */
 	HOST_SYNC,
 	HOST_SLEEP, /* a call of the operating system that waits */
 	HOST_ALLOCATION,
 	HOST_INITIALISATION,
-	HOST_EXECUTOR, /* TensorFlow's: starts what is ready */
-	HOST_MARKER,   /* a step, nothing by itself */
-	HOST_WRAPPER,  /* goes around what does the work */
+	HOST_EXECUTOR, /* TensorFlow's executor, which starts ready work */
+	HOST_MARKER,   /* a step marker, which does no work itself */
+	HOST_WRAPPER,  /* a wrapper around the slices that do the work */
 };
 
 enum device_name {
@@ -29,7 +29,7 @@ enum device_name {
 	DEVICE_TO_DEVICE, /* copies between devices count as communication */
 	DEVICE_FROM_HOST,
 	DEVICE_TO_HOST,
-	DEVICE_LOCAL_COPY, /* and memset */
+	DEVICE_LOCAL_COPY, /* copies within a device, and memset */
 	DEVICE_WAIT,
 };
 
@@ -38,7 +38,7 @@ struct name_class {
 };
 
 struct name_class classify_name(struct str name);
-/* The phase of work on a device, by enum device_name: values of enum event_phase. */
+/* Phase of work on a device by enum device_name: values of enum event_phase. */
 extern const uint8_t device_name_phases[];
 
 #endif

@@ -8,10 +8,12 @@
 #include "import/interpret/interpret_int.h"
 #include "base/vec.h"
 
-#define LEAST 3	   /* whole repetitions */
-#define COVERED 75 /* percent of the programs: what comes before is warm-up */
-#define ALIKE 80   /* percent of the kernels of a step that the next one has, too */
-#define LIKE 1.25  /* times as long a pause as before the first program: a step begins there */
+#define LEAST 3 /* least number of whole repetitions */
+/* least percentage of the programs in repetitions; earlier programs are warm-up */
+#define COVERED 75
+#define ALIKE 80 /* percentage of the kernels of a step that the next step must have, too */
+/* a step begins where the pause is this many times as long as before the first program */
+#define LIKE 1.25
 
 /* A program that runs. */
 struct started {
@@ -25,7 +27,7 @@ struct programs {
 	double time;
 };
 
-/* Slices inside of another program are part of it. */
+/* Collects programs; slices inside of another program are part of it. */
 static ow_status collect_programs(struct interpret *x, uint32_t t, interpret_name_fn is_program,
 				  void *arg, struct programs *out)
 {
@@ -73,7 +75,7 @@ static size_t find_period(const struct programs *p, size_t *border, size_t *firs
 	return period && (p->count - *first) * 100 >= p->count * COVERED ? period : 0;
 }
 
-/* How long the host pauses, in all, before the programs at this place of the period. */
+/* Returns the sum of the host's pauses before the programs at this place of the period. */
 static double pause_at(const struct programs *p, size_t first, size_t period, size_t place)
 {
 	double sum = 0;
@@ -83,7 +85,7 @@ static double pause_at(const struct programs *p, size_t first, size_t period, si
 	return sum;
 }
 
-/* Where in the period a step begins. */
+/* Finds where in the period a step begins. */
 static size_t find_begin(const struct programs *p, size_t first, size_t period)
 {
 	double longest = pause_at(p, first, period, 0) * LIKE;
@@ -102,8 +104,6 @@ static size_t find_begin(const struct programs *p, size_t first, size_t period)
 	return place;
 }
 
-/* ---- what the steps launch ---- */
-
 /* A kernel that was launched in a step. */
 struct launched {
 	uint32_t step, name;
@@ -118,7 +118,7 @@ static int by_step_and_name(const void *a, const void *b)
 	return (x->name > y->name) - (x->name < y->name);
 }
 
-/* The last program that began by then; SIZE_MAX before the first. */
+/* Returns the last program that began by then; SIZE_MAX before the first. */
 static size_t program_at(const struct programs *p, int64_t ts)
 {
 	size_t low = 0, high = p->count;
@@ -134,7 +134,7 @@ static size_t program_at(const struct programs *p, int64_t ts)
 	return low - 1;
 }
 
-/* Those of whole steps, by step and name. */
+/* Collects kernels of whole steps, sorted by step and name. */
 static bool collect_launched(struct interpret *x, const struct programs *p, size_t first,
 			     size_t period, struct launched **list, size_t *count)
 {
@@ -161,7 +161,7 @@ static bool collect_launched(struct interpret *x, const struct programs *p, size
 	return *list != NULL;
 }
 
-/* How many of the kernels [a, b) are among [b, c), too: both are by name. */
+/* Returns how many of the kernels [a, b) are among [b, c), too; both are sorted by name. */
 static size_t count_common(const struct launched *list, size_t a, size_t b, size_t c)
 {
 	size_t common = 0;
@@ -189,7 +189,8 @@ static size_t end_of_step(const struct launched *list, size_t from, size_t count
 	return end;
 }
 
-/* Whether most steps launch nearly the same as the step before. True as well where no launches are recorded. */
+/* Returns whether most steps launch nearly the same kernels as the step before; also true without recorded
+ * launches. */
 static bool are_alike(const struct launched *list, size_t count)
 {
 	size_t pairs = 0, alike = 0;
@@ -201,8 +202,6 @@ static bool are_alike(const struct launched *list, size_t count)
 	}
 	return alike * 4 >= pairs * 3;
 }
-
-/* ---- all ---- */
 
 static ow_status mark_periods(struct interpret *x, const struct programs *p, size_t first,
 			      size_t period)

@@ -9,14 +9,14 @@
 #include "base/regex/regex.h"
 #include "base/vec.h"
 
-#define EFFORT 64 /* visits per event on average; nested consumers need far fewer */
+#define EFFORT 64 /* limit of visits per event on average; nested consumers need far fewer */
 
 struct handed {
-	int64_t at, from; /* when the consumer and the producer begin */
+	int64_t at, from; /* start times of the consumer and the producer */
 	uint32_t src, dst;
 };
 
-/* In order of time, because a producer may itself be inside of a consumer. */
+/* Orders by time, because a producer may itself be inside of a consumer. */
 static int by_time(const void *a, const void *b)
 {
 	const struct handed *x = a, *y = b;
@@ -30,7 +30,7 @@ static int by_time(const void *a, const void *b)
 	return (x->src > y->src) - (x->src < y->src);
 }
 
-/* A marker belongs to the step that it marks, no matter which step started it. */
+/* Returns whether an event is a marker, which belongs to the step that it marks. */
 static bool is_marker(const struct interpret *x, uint32_t event)
 {
 	const struct interpret_markers *m = &x->markers;
@@ -81,7 +81,8 @@ static size_t collect(const struct interpret *x, struct handed *list)
 	return count;
 }
 
-/* The consumer and what is inside of it; what it hands on itself comes later in the list. */
+/* Gives the consumer and its nested events the step; events that it produces come later in the
+ * list. */
 static void take_over(struct interpret *x, uint32_t dst, step_id step, uint64_t *effort)
 {
 	const struct interpret_track *track = interpret_track(x, x->m->event.track[dst].v);
@@ -95,7 +96,7 @@ static void take_over(struct interpret *x, uint32_t dst, step_id step, uint64_t 
 	}
 }
 
-/* Of an XSpace: what a host thread does for another belongs to the other's step. */
+/* Assigns steps in an XSpace: work of a host thread for another belongs to the other's step. */
 static ow_status steps_by_producer_assign(struct interpret *x)
 {
 	uint64_t effort = (uint64_t)EFFORT * (x->last_event - x->first_event);
@@ -113,7 +114,7 @@ static ow_status steps_by_producer_assign(struct interpret *x)
 	for (size_t i = 0; i < count && effort; i++) {
 		step_id step = x->m->event.step[list[i].src];
 
-		/* of several producers the first in a step counts */
+		/* of several producers the first one in a step counts */
 		if (!step.v || list[i].dst == done)
 			continue;
 		done = list[i].dst;
@@ -124,8 +125,6 @@ static ow_status steps_by_producer_assign(struct interpret *x)
 	return OW_OK;
 }
 
-/* ---- markers ---- */
-
 ow_status interpret_add_marker(struct interpret *x, const struct interpret_marker *marker)
 {
 	if (!vec_push(x->mem, x->markers.list, x->markers.count, x->markers.cap, *marker))
@@ -133,12 +132,12 @@ ow_status interpret_add_marker(struct interpret *x, const struct interpret_marke
 	return OW_OK;
 }
 
-/* A test of names that is asked once for each. */
+/* A test of names that runs once per name. */
 struct name_test {
 	struct interpret *x;
 	interpret_name_fn test;
 	void *arg;
-	uint8_t *answers; /* 0 = not asked, 1 = no, 2 = yes */
+	uint8_t *answers; /* 0 = not tested, 1 = no, 2 = yes */
 };
 
 static bool test_name(struct name_test *t, str_id name)
@@ -199,7 +198,7 @@ static void sort_markers(struct interpret *x)
 		qsort(x->markers.list, x->markers.count, sizeof(*x->markers.list), by_start);
 }
 
-/* First start and last end of what host and device did. */
+/* Finds the first start and the last end of the activity of host and device. */
 static void find_span(const struct interpret *x, int64_t *first, int64_t *last)
 {
 	*first = INT64_MAX;
@@ -232,7 +231,8 @@ ow_status interpret_mark_optimizer_steps(struct interpret *x)
 
 	OW_TRY(interpret_mark_slices(x, is_optimizer_step, NULL));
 	sort_markers(x);
-	/* several optimizers of one step overlap or follow at once: those inside another are dropped */
+	/* several optimizers of one step overlap or follow at once: those inside another are
+	 * dropped */
 	for (size_t i = 0; i < m->count; i++)
 		if (!kept || m->list[i].start >= m->list[kept - 1].end)
 			m->list[kept++] = m->list[i];
@@ -246,11 +246,9 @@ ow_status interpret_mark_optimizer_steps(struct interpret *x)
 	return OW_OK;
 }
 
-/* ---- steps in arguments ---- */
-
 #define PROBES 16
 
-/* What the slices of a file say about their steps. */
+/* Steps that the slices of a file name in their arguments. */
 struct said {
 	int64_t *own; /* [event - first_event], INT64_MIN = nothing; NULL while probing */
 	size_t with, without;
@@ -292,7 +290,7 @@ static int by_number(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* One marker per number: from the begin of its first slice to the end of its last. */
+/* Makes one marker per number: from the begin of its first slice to the end of its last. */
 static ow_status mark_said(struct interpret *x, const struct said *said)
 {
 	struct interpret_markers *m = &x->markers;
@@ -307,7 +305,7 @@ static ow_status mark_said(struct interpret *x, const struct said *said)
 
 		if (number == INT64_MIN)
 			continue;
-		if (last && last->number == number) { /* neighbours mostly are of one step */
+		if (last && last->number == number) { /* neighbours are mostly of one step */
 			last->start = MIN(last->start, one.start);
 			last->end = MAX(last->end, one.end);
 		} else {
@@ -376,8 +374,6 @@ static ow_status mark_by_regex(struct interpret *x, const char *pattern)
 	return status == OW_OK ? OW_OK : builder_fail(x->b, status);
 }
 
-/* ---- numbers ---- */
-
 static int64_t next_number(const struct model *m)
 {
 	int64_t next = 0;
@@ -427,9 +423,7 @@ static void number_markers(struct interpret *x)
 		m->list[i].number = next + (int64_t)i;
 }
 
-/* ---- events ---- */
-
-/* The steps of the markers, by start. */
+/* Steps of the markers, sorted by start. */
 struct steps {
 	const struct interpret_marker *markers;
 	const step_id *ids;
@@ -441,7 +435,7 @@ static void assign_track(struct interpret *x, const struct interpret_track *trac
 {
 	const int64_t *ts = x->m->event.ts_ns;
 	step_id *step = x->m->event.step;
-	size_t at = 0; /* the number of markers that have begun */
+	size_t at = 0; /* number of markers that have begun */
 
 	for (uint32_t e = track->first; e < track->last;) {
 		int64_t next, end;
@@ -449,7 +443,7 @@ static void assign_track(struct interpret *x, const struct interpret_track *trac
 
 		while (at < s->count && s->markers[at].start <= ts[e])
 			at++;
-		/* until the next begins; events are in order of time */
+		/* until the next step begins; events are in order of time */
 		next = at < s->count ? s->markers[at].start : INT64_MAX;
 		end = at ? s->markers[at - 1].end : INT64_MIN;
 		id = at ? s->ids[at - 1] : id;
@@ -471,7 +465,8 @@ static void assign_launched(struct interpret *x)
 	}
 }
 
-/* When the first device work begins whose launch is in the file; INT64_MAX when launches of a part only, or none, are. */
+/* Returns the begin of the first device work whose launch is in the file; INT64_MAX if launches are
+ * missing or incomplete. */
 static int64_t launched_from(const struct interpret *x)
 {
 	const struct link_table *l = &x->m->link;
@@ -579,14 +574,13 @@ ow_status interpret_steps(struct interpret *x)
 	return x->markers.count ? use_markers(x) : use_one_step(x);
 }
 
-/* ---- names of files ---- */
-
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
 
-/* Without directories and all that follows the first dot after a digit or letter: x.pt.trace.json.gz. */
+/* Returns a file name without directories and without everything after the first dot that follows a digit
+ * or letter: x.pt.trace.json.gz. */
 static struct str stem_of(struct str path)
 {
 	size_t slash = str_rfind_char(path, '/'), dot;

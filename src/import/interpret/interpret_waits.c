@@ -8,7 +8,7 @@
 
 #include "base/vec.h"
 
-/* One event of the category, with its arguments; -1 where there is none. */
+/* One synchronisation event with its arguments; -1 where there is none. */
 struct wait {
 	uint32_t event;
 	int64_t correlation, stream, wait_stream, record;
@@ -21,8 +21,6 @@ struct waits {
 	size_t count, cap;
 	bool no_memory;
 };
-
-/* ---- what is recorded ---- */
 
 static int64_t number_of(struct str args, const char *key)
 {
@@ -67,9 +65,7 @@ static ow_status collect_waits(struct waits *w)
 	return status == OW_OK && w->no_memory ? interpret_no_memory(x) : status;
 }
 
-/* ---- what that means ---- */
-
-/* The track of a stream of the device that the wait is on; 0 when there is none. */
+/* Returns the track of the device's stream that the wait is on; 0 if there is none. */
 static uint32_t find_stream(const struct waits *w, const struct wait *wait, int64_t stream)
 {
 	const struct interpret *x = w->x;
@@ -82,13 +78,13 @@ static uint32_t find_stream(const struct waits *w, const struct wait *wait, int6
 	return 0;
 }
 
-/* The call with the number, which is -1 for none. */
+/* Returns the call with the number; -1 means none. */
 static uint32_t find_call(const struct waits *w, int64_t number)
 {
 	return number > 0 ? interpret_numbers_find(&w->calls, (uint32_t)number) : 0;
 }
 
-/* When the stream was given the work: at its launch. */
+/* Returns when the stream received the work: at its launch. */
 static int64_t given_ns(const struct waits *w, uint32_t event)
 {
 	const struct event_table *e = &w->x->m->event;
@@ -114,7 +110,7 @@ static uint32_t first_given(const struct waits *w, uint32_t track, int64_t t)
 	return low;
 }
 
-/* The last work that a stream was given before a call; 0 when there is none. */
+/* Returns the last work that a stream received before a call; 0 if there is none. */
 static uint32_t last_before(const struct waits *w, uint32_t stream, uint32_t call)
 {
 	uint32_t at = first_given(w, stream, w->x->m->event.ts_ns[call]);
@@ -122,7 +118,7 @@ static uint32_t last_before(const struct waits *w, uint32_t stream, uint32_t cal
 	return at > interpret_track(w->x, stream)->first ? at - 1 : 0;
 }
 
-/* The first work that a stream was given after a call; 0 when there is none. */
+/* Returns the first work that a stream received after a call; 0 if there is none. */
 static uint32_t first_after(const struct waits *w, uint32_t stream, uint32_t call)
 {
 	uint32_t at = first_given(w, stream, w->x->m->event.ts_ns[call] + 1);
@@ -139,7 +135,7 @@ static ow_status link_wait(struct waits *w, const struct wait *wait)
 	uint32_t other = find_stream(w, wait, wait->wait_stream);
 
 	if (!call || str_has(model_str(x->m, interpret_name(x, call)), STR("Query")))
-		return OW_OK; /* a query looks, and does not wait */
+		return OW_OK; /* a query checks and does not wait */
 	if (str_eq(name, STR("Stream Sync")) && stream)
 		work = last_before(w, stream, call);
 	else if (record && other)
@@ -154,7 +150,7 @@ ow_status interpret_link_waits(struct interpret *x)
 	struct waits w = { .x = x };
 	ow_status status;
 
-	/* Without launches it is unknown what an event stands for. */
+	/* without launches the work that an event stands for is unknown */
 	if (!(x->categories & 1u << CATEGORY_SYNC) || x->m->link.count == x->first_link)
 		return OW_OK;
 	status = collect_waits(&w);

@@ -12,24 +12,26 @@
 #include <string.h>
 
 #define TRIED 64u
-#define EQUAL 0.85	 /* of the parts */
+#define EQUAL 0.85	 /* least part of repetitions that must be equal */
 #define NEARLY_ALL 0.985 /* a model has fewer than 64 layers, and an epoch more than 64 steps */
-#define EQUAL_TIME 0.8	 /* of the time: calls that only start work take none */
-#define SHORT_PAUSE 0.05 /* of a repetition: the last one ends with its last call */
+/* least part of the time in repetitions of equal length; calls that only start work take none */
+#define EQUAL_TIME 0.8
+/* longest pause after the last call of the last repetition, as a part of it */
+#define SHORT_PAUSE 0.05
 #define SAME_SHARE 0.02
 #define FNV_START 14695981039346656037u
 #define FNV_PRIME 1099511628211u
 
-/* The list from one call of the key to the next. */
+/* The calls from one call of the key to the next. */
 struct part {
 	uint64_t hash;
-	size_t at; /* of its first call */
+	size_t at; /* index of its first call */
 };
 
 struct candidate {
 	uint32_t key;
-	size_t parts, first, last; /* the parts that count: [first, last] */
-	uint64_t mode;		   /* what most parts are */
+	size_t parts, first, last; /* number of parts, and the range [first, last] that counts */
+	uint64_t mode;		   /* content that most parts have */
 	uint32_t length;
 	double share, pause_ns;
 	int64_t median_ns;
@@ -38,7 +40,7 @@ struct candidate {
 struct finder {
 	const struct loop_calls *calls;
 	const struct loop_rules *rules;
-	struct part *parts; /* of the candidate that was cut last */
+	struct part *parts; /* parts of the last candidate */
 	double *spans;
 };
 
@@ -55,7 +57,8 @@ static double median_of(double *values, size_t count)
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* Number of whole parts. The list of parts has one more: what follows the last call of the key. */
+/* Cuts the list at each call of the key and returns the number of whole parts; one more part
+ * follows the last call. */
 static size_t cut(struct finder *f, uint32_t key)
 {
 	const struct loop_calls *c = f->calls;
@@ -76,7 +79,7 @@ static size_t cut(struct finder *f, uint32_t key)
 	return count ? count - 1 : 0;
 }
 
-/* The content that more than half of the parts have, if any has (Boyer and Moore). */
+/* Returns the content of more than half of the parts, if there is one (Boyer and Moore). */
 static uint64_t majority(const struct part *parts, size_t count)
 {
 	uint64_t found = 0;
@@ -97,7 +100,7 @@ static double length_ns(const struct finder *f, size_t part)
 	return (double)list[f->parts[part + 1].at].begin - (double)list[f->parts[part].at].begin;
 }
 
-/* How much of what lies between the first and the last usual part is usual. */
+/* Measures which part of the content between the first and the last usual part is usual. */
 static bool measure_equal(struct finder *f, struct candidate *c)
 {
 	size_t equal = 0;
@@ -123,7 +126,7 @@ static bool measure_equal(struct finder *f, struct candidate *c)
 	return c->share >= EQUAL && equal_time >= EQUAL_TIME * time;
 }
 
-/* Whether repetitions are long enough, and last about as long as each other. */
+/* Checks that repetitions are long enough and of similar length. */
 static bool measure_times(struct finder *f, struct candidate *c)
 {
 	size_t count = c->last - c->first + 1;
@@ -154,7 +157,7 @@ static double pauses(const struct finder *f, const struct candidate *c)
 	return sum;
 }
 
-/* Whether the key begins the repetitions of a loop. */
+/* Tests whether the key begins the repetitions of a loop. */
 static bool try_key(struct finder *f, uint32_t key, struct candidate *c)
 {
 	const struct loop_call *list = f->calls->list;
@@ -206,7 +209,7 @@ static int by_count(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
-/* Keys that occur often enough, the rarest first: those that occur in a step once. */
+/* Returns keys that occur often enough, the rarest first: those that occur once in a step. */
 static struct counted *often_called(struct arena *arena, const struct loop_calls *calls,
 				    uint32_t least, size_t *count)
 {
@@ -228,7 +231,8 @@ static struct counted *often_called(struct arena *arena, const struct loop_calls
 	return list;
 }
 
-/* The last repetition has no end where nothing follows; it counts when its calls are complete and hardly anything comes after them. */
+/* Returns the end of the last repetition, which counts if its calls are complete and hardly anything
+ * follows. */
 static int64_t end_of_last(const struct finder *f, const struct candidate *c)
 {
 	const struct loop_call *list = f->calls->list;

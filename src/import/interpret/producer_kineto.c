@@ -12,8 +12,6 @@ static bool recognise_kineto(const struct interpret *x)
 	return (x->in->members & both) == both || x->kineto_categories;
 }
 
-/* ---- which generation ---- */
-
 static bool has_category(const struct interpret *x, const char *category)
 {
 	str_id id = model_find_str(x->m, str_from(category));
@@ -92,8 +90,6 @@ static ow_status find_generation(struct interpret *x)
 	return status;
 }
 
-/* ---- tracks ---- */
-
 /* "GPU 3", "MTIA 17": a word and a number. */
 static bool is_label(struct str text)
 {
@@ -153,8 +149,6 @@ static ow_status kineto_tracks(struct interpret *x)
 	buf_release(&args);
 	return status;
 }
-
-/* ---- bytes ---- */
 
 static int64_t type_size(struct str type)
 {
@@ -226,8 +220,6 @@ static ow_status find_bytes(struct interpret *x)
 	return status;
 }
 
-/* ---- transfers of Meta's accelerator, whose direction is an argument ---- */
-
 static void take_direction(struct interpret *x, uint32_t event, struct str args, void *arg)
 {
 	struct str direction = json_text(json_find(args, "direction"));
@@ -295,8 +287,6 @@ static enum event_phase kineto_device_phase(const struct interpret *x, uint32_t 
 	       : str_starts(op, STR("Memcpy DtoH")) ? PHASE_DEVICE_TO_HOST
 						    : PHASE_IDLE;
 }
-
-/* ---- forward and backward ---- */
 
 /* 0 = none. */
 static uint32_t sequence_of(const struct interpret *x, uint32_t event)
@@ -411,8 +401,6 @@ static int kineto_flow_link(const struct interpret *x, struct str category)
 		return x->m->link.count > x->first_link ? -1 : LINK_LAUNCH;
 	return LINK_FLOW;
 }
-
-/* ---- steps ---- */
 
 static bool is_profiler_step(void *arg, struct str name)
 {

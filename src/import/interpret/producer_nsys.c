@@ -18,8 +18,6 @@ static bool recognise_nsys(const struct interpret *x)
 	return false;
 }
 
-/* ---- ops ---- */
-
 /* Operators are called alike whatever their number and shapes; events keep the whole text. */
 static ow_status nsys_ops(struct interpret *x)
 {
@@ -51,8 +49,6 @@ static ow_status nsys_ops(struct interpret *x)
 		OW_TRY(interpret_rename_all(x, to));
 	return interpret_shorten_kernels(x);
 }
-
-/* ---- steps ---- */
 
 /* Ranges of one thread that are in no other, by name; without digits if it sounds like a step. */
 struct pattern {
@@ -263,8 +259,6 @@ static ow_status nsys_steps(struct interpret *x)
 		x->markers.count = 0;
 	return OW_OK;
 }
-
-/* ---- phases ---- */
 
 static const struct {
 	const char *beginning;

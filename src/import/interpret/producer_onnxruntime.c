@@ -35,8 +35,6 @@ static ow_status onnxruntime_tracks(struct interpret *x)
 	return builder_status(x->b);
 }
 
-/* ---- ops ---- */
-
 static str_id provider_device(struct interpret *x, struct json_value value)
 {
 	static const struct str suffix = { "ExecutionProvider", 17 };
@@ -89,8 +87,6 @@ static ow_status onnxruntime_ops(struct interpret *x)
 	return status == OW_OK ? interpret_shorten_kernels(x) : status;
 }
 
-/* ---- links ---- */
-
 /* In the file kernels follow the node that launched them. */
 struct place {
 	uint64_t offset;
@@ -140,8 +136,6 @@ static bool is_run(void *arg, struct str name)
 	(void)arg;
 	return str_eq(name, STR("model_run"));
 }
-
-/* ---- rounds of several models ---- */
 
 #define MODELS_MOST 8
 #define ALIKE 50 /* percent of the nodes of two runs: they are runs of one model */

@@ -101,8 +101,6 @@ static bool recognise_tf1(const struct interpret *x)
 	return x->categories & 1u << CATEGORY_TF_OP && !interpret_has_process(x, is_tfprof);
 }
 
-/* ---- tracks ---- */
-
 /* "/gpu:0/stream:7" → "/gpu:0", with what follows. */
 struct device_place {
 	struct str device, part; /* part: "stream:7", "memcpy", or empty */
@@ -220,8 +218,6 @@ static ow_status tf1_tracks(struct interpret *x)
 	return builder_status(x->b);
 }
 
-/* ---- launches ---- */
-
 /* Whether ops of an accelerator are scheduled there. */
 static bool interpret_tf_schedules(const struct interpret *x, uint32_t track)
 {
@@ -242,8 +238,6 @@ static enum event_phase interpret_tf_phase(const struct interpret *x, uint32_t e
 		       ? PHASE_UNKNOWN
 		       : PHASE_IDLE;
 }
-
-/* ---- steps ---- */
 
 /* Every run starts with the node _SOURCE on each device. */
 struct start {

@@ -25,8 +25,6 @@ static bool recognise_xprof(const struct interpret *x)
 		!(x->categories & ~(1u << CATEGORY_NONE))); /* Chrome has it, too, and categories */
 }
 
-/* ---- tracks ---- */
-
 /* Lines of a device: streams, and what restates them. On TPUs the line of ops is the work. */
 static uint8_t device_kind(struct str process, struct str thread)
 {
@@ -51,8 +49,6 @@ static ow_status xprof_tracks(struct interpret *x)
 	}
 	return builder_status(x->b);
 }
-
-/* ---- arguments ---- */
 
 enum step_source { STEP_NONE, STEP_GROUP, STEP_NAME, STEP_NUMBER };
 
@@ -252,8 +248,6 @@ static ow_status xprof_links(struct interpret *x)
 {
 	return interpret_link_correlations(x);
 }
-
-/* ---- steps ---- */
 
 /* The line that a device has for them comes before what the host says. */
 static ow_status mark_device_steps(struct interpret *x)

@@ -24,8 +24,6 @@ static int sniff_nsys(const struct sniff *sniff)
 	return str_starts(sniff->head, STR(REPORT_MAGIC)) ? 100 : 0;
 }
 
-/* ---- which program wrote it ---- */
-
 static bool has_prefix(const struct sqlite_file *db, const char *prefix)
 {
 	for (size_t i = 0; i < db->table_count; i++)
@@ -78,8 +76,6 @@ static ow_status refuse_database(const struct nsys *n)
 			 STR_ARG(db->table_count ? db->tables[0].name : STR("")));
 }
 
-/* ---- when, and by which version ---- */
-
 static ow_status read_epoch(struct nsys *n, const struct sqlite_rows *rows)
 {
 	n->epoch_ns = MAX(sqlite_int(rows, 0), 0);
@@ -98,8 +94,6 @@ static ow_status read_version(struct nsys *n, const struct sqlite_rows *rows)
 		snprintf(n->version, sizeof(n->version), "Nsight Systems %.*s", STR_ARG(value));
 	return OW_OK;
 }
-
-/* ---- facts: tables ---- */
 
 /* Counts the rows of a table that no reader has read. */
 static ow_status count_rows(struct nsys *n, struct sqlite_table *table)
@@ -133,8 +127,6 @@ static ow_status table_facts(struct nsys *n)
 	fact_int(n->b, (fact_id){ 0 }, "schema_rows", (int64_t)n->db.schema_rows);
 	return builder_status(n->b);
 }
-
-/* ---- facts: sums ---- */
 
 struct ranked {
 	str_id name;
@@ -200,8 +192,6 @@ static void tally_facts(struct nsys *n, const char *table, const struct nsys_tal
 	top_facts(n, parent, kernels);
 }
 
-/* ---- facts: ranges ---- */
-
 struct columns {
 	struct nsys *n;
 	fact_id list;
@@ -237,8 +227,6 @@ static ow_status range_facts(struct nsys *n)
 	columns.list = fact_list(n->b, parent, "columns");
 	return sqlite_file_columns(&n->db, table, add_column, &columns);
 }
-
-/* ---- facts: devices and the machine ---- */
 
 static ow_status device_facts(struct nsys *n)
 {
@@ -289,8 +277,6 @@ static ow_status machine_facts(struct nsys *n)
 	return status;
 }
 
-/* ---- notes ---- */
-
 static void add_notes(struct nsys *n)
 {
 	static const struct {
@@ -338,8 +324,6 @@ static void add_notes(struct nsys *n)
 				     " rows before the damage are used",
 				     STR_ARG(n->db.tables[i].name), n->db.tables[i].rows);
 }
-
-/* ---- loading ---- */
 
 static ow_status read_tables(struct nsys *n)
 {

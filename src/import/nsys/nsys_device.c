@@ -24,8 +24,6 @@ enum {
 
 #define ALL_STREAMS ((int64_t)UINT32_MAX)
 
-/* ---- which GPU ---- */
-
 #define GPUS_MAX 65536 /* processes times devices: more makes no sense */
 
 static ow_status add_gpu(struct nsys *n, const struct nsys_gpu *gpu)
@@ -91,8 +89,6 @@ static int64_t gpu_of(struct nsys *n, int64_t process, int64_t number)
 	return n->last_gpu;
 }
 
-/* ---- rows ---- */
-
 /* Reads the columns that all tables have. Returns false for a row without a start. */
 static bool read_common(struct nsys *n, const struct sqlite_rows *rows, enum nsys_lane_kind kind,
 			struct nsys_slice *slice)
@@ -111,8 +107,6 @@ static bool read_common(struct nsys *n, const struct sqlite_rows *rows, enum nsy
 	nsys_correlate(n, slice, key.process, sqlite_int(rows, COLUMN_NUMBER));
 	return true;
 }
-
-/* ---- kernels ---- */
 
 static ow_status add_kernel(struct nsys *n, const struct sqlite_rows *rows)
 {
@@ -143,8 +137,6 @@ static ow_status add_graph(struct nsys *n, const struct sqlite_rows *rows)
 	slice.name = nsys_text(n, str_from(name));
 	return nsys_add_slice(n, &slice);
 }
-
-/* ---- copies and memsets ---- */
 
 /* By copyKind. From 11 on, pages of unified memory. */
 static const char *const copy_kinds[] = { "",	  "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD",
@@ -204,8 +196,6 @@ static ow_status add_memset(struct nsys *n, const struct sqlite_rows *rows)
 	return nsys_add_slice(n, &slice);
 }
 
-/* ---- waits ---- */
-
 static const char *wait_name(int64_t type)
 {
 	static const char *const names[] = { "Sync", "Event Sync", "Stream Wait Event",
@@ -246,8 +236,6 @@ ow_status nsys_read_device(struct nsys *n)
 #undef EACH_ROW
 	return OW_OK;
 }
-
-/* ---- counters of the device ---- */
 
 struct gpu_metric {
 	int64_t type, number;
@@ -342,8 +330,6 @@ static ow_status read_device_counters(struct nsys *n)
 	return status;
 }
 
-/* ---- memory ---- */
-
 #define MEMORY_FREE 1 /* memoryOperationType */
 
 static const char *allocator_name(int64_t kind)
@@ -377,8 +363,6 @@ static ow_status add_allocation(struct nsys *n, const struct sqlite_rows *rows)
 			      .address = (uint64_t)sqlite_int(rows, 6) });
 	return builder_status(n->b);
 }
-
-/* ---- diagnostics ---- */
 
 /* Only how many messages the profiler wrote: their texts may contain paths. */
 static ow_status count_diagnostic(struct nsys *n, const struct sqlite_rows *rows)

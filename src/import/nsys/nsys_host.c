@@ -8,8 +8,6 @@
 
 #include "base/vec.h"
 
-/* ---- tables of calls ---- */
-
 struct call_table {
 	const char *table;
 	enum nsys_category category;
@@ -112,8 +110,6 @@ static ow_status read_call_table(struct nsys *n, const struct call_table *table)
 	return status;
 }
 
-/* ---- when threads ran ---- */
-
 /* Per thread: since when it runs on a processor. */
 struct on_cpu {
 	int64_t *since; /* by lane; TIME_UNKNOWN: it does not run */
@@ -168,8 +164,6 @@ static ow_status read_switches(struct nsys *n)
 	return status;
 }
 
-/* ---- samples ---- */
-
 static ow_status add_sample(struct nsys *n, const struct sqlite_rows *rows)
 {
 	int64_t id = sqlite_int(rows, 2), weight = sqlite_int(rows, 3), cpu = sqlite_int(rows, 4);
@@ -188,8 +182,6 @@ static ow_status add_sample(struct nsys *n, const struct sqlite_rows *rows)
 			   .chain = id > 0 && id <= UINT32_MAX ? (uint32_t)id : 0,
 		   });
 }
-
-/* ---- NVTX ---- */
 
 /* Values of the column eventType. NVTX_TEXT_*: from text files that the profiler was given. */
 enum {
@@ -284,8 +276,6 @@ static ow_status add_nvtx_event(struct nsys *n, const struct sqlite_rows *rows)
 	}
 }
 
-/* ---- names of threads and processes ---- */
-
 static ow_status add_thread_name(struct nsys *n, const struct sqlite_rows *rows)
 {
 	static const uint8_t kinds[] = { LANE_CALLS, LANE_OVERHEAD, LANE_CPU };
@@ -337,8 +327,6 @@ void nsys_ranks_from_names(struct nsys *n)
 			add_rank(n, rank);
 	}
 }
-
-/* ---- all tables ---- */
 
 ow_status nsys_read_owners(struct nsys *n)
 {

@@ -4,8 +4,6 @@
  */
 #include "import/nsys/nsys_marks.h"
 
-/* ---- operators of emit_nvtx ---- */
-
 /* The name ends where values begin that change from run to run: ", seq = 7, op_id = 3, sizes = [[1, 2]]". */
 static size_t end_of_name(struct str text)
 {
@@ -20,8 +18,6 @@ static size_t end_of_name(struct str text)
 	}
 	return end;
 }
-
-/* ---- dictionaries of PyProf ---- */
 
 /* The text behind a key: of {'mod': 'Tensor'} that is 'Tensor'}. Empty without the key. */
 static struct str value_of(struct str text, const char *key)

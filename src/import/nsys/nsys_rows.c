@@ -35,8 +35,6 @@ struct row_maker {
 	bool stacks;	 /* there are call chains of calls */
 };
 
-/* ---- lanes ---- */
-
 static int by_lane(const void *a, const void *b, void *arg)
 {
 	const struct nsys *n = arg;
@@ -157,8 +155,6 @@ static ow_status make_track(struct row_maker *k, struct nsys_lane *lane,
 	return builder_status(n->b);
 }
 
-/* ---- numbers of launches ---- */
-
 /* Shifts the correlation numbers of each process into a range of its own. */
 static void spread_numbers(struct nsys *n)
 {
@@ -181,8 +177,6 @@ static uint32_t number_of(const struct nsys_process *p, const struct nsys_kept *
 {
 	return s->correlation && p && !p->beyond ? s->correlation + p->shift : 0;
 }
-
-/* ---- slices ---- */
 
 /* A point, whose length is unknown, comes last. */
 static int by_length(const void *a, const void *b, void *arg)
@@ -423,8 +417,6 @@ static ow_status add_lane(struct row_maker *k, uint32_t number, const struct nsy
 	lane->cap = 0;
 	return builder_status(n->b);
 }
-
-/* ---- all ---- */
 
 static ow_status make_names(struct row_maker *k)
 {

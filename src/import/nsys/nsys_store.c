@@ -49,8 +49,6 @@ void nsys_release(struct nsys *n)
 	map_release(&n->domain_map);
 }
 
-/* ---- texts ---- */
-
 static uint32_t find_name(const struct nsys *n, int64_t id, uint64_t hash)
 {
 	for (struct map_iter it = map_find(&n->name_map, hash); it.value;
@@ -119,8 +117,6 @@ str_id nsys_string(const struct nsys *n, uint32_t name)
 	return n->names[name].text;
 }
 
-/* ---- processes ---- */
-
 static uint64_t hash_process(int64_t global_pid)
 {
 	return map_hash_u64((uint64_t)global_pid, 2);
@@ -157,8 +153,6 @@ static struct nsys_process *need_process(struct nsys *n, int64_t global_pid)
 	n->last_process = (uint32_t)n->process_count++;
 	return &n->processes[n->last_process];
 }
-
-/* ---- lanes ---- */
 
 static bool same_lane(const struct nsys_lane *a, const struct nsys_lane *b)
 {
@@ -238,8 +232,6 @@ ow_status nsys_name_lane(struct nsys *n, uint32_t lane, uint32_t name, int64_t r
 	return OW_OK;
 }
 
-/* ---- domains ---- */
-
 /* Domains beyond the 65,535th count as the default domain. */
 uint16_t nsys_domain(struct nsys *n, int64_t process, int64_t id)
 {
@@ -261,8 +253,6 @@ uint16_t nsys_domain(struct nsys *n, int64_t process, int64_t id)
 	}
 	return (uint16_t)n->domain_count++;
 }
-
-/* ---- slices ---- */
 
 static int64_t add_clamped(struct nsys *n, int64_t a, int64_t b)
 {
@@ -404,8 +394,6 @@ void nsys_tally_call(struct nsys *n, const struct nsys_slice *slice)
 	name->call_count++;
 }
 
-/* ---- samples, readings, backtraces ---- */
-
 ow_status nsys_add_sample(struct nsys *n, const struct nsys_sample *sample)
 {
 	if (!sample->lane)
@@ -435,8 +423,6 @@ ow_status nsys_add_backtrace(struct nsys *n, const struct nsys_slice *slice)
 		(struct nsys_backtrace){ slice->lane, slice->correlation, slice->chain };
 	return OW_OK;
 }
-
-/* ---- call chains ---- */
 
 static ow_status add_chain_row(struct nsys *n, struct nsys_chains *c,
 			       const struct sqlite_rows *rows)

@@ -156,8 +156,6 @@ static const char *const counters[RING_COUNTERS] = {
 	[RING_MAPPED] = "files: mapped bytes/s",
 };
 
-/* ---- jobs and ranks ---- */
-
 /* One rank of one job. */
 struct place {
 	str_id run;
@@ -179,8 +177,6 @@ static int by_run_and_rank(const struct live_job *x, const struct live_job *y)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* ---- who works ahead for whom ---- */
-
 static const struct live_job *parent_of(const struct live_data *d, const struct live_job *job)
 {
 	/* The latest: a process that executes another program starts over, with the same number. */
@@ -197,8 +193,6 @@ static bool is_loader(const struct live_data *d, const struct live_job *job)
 
 	return parent && parent->seen & LIVE_NAME_LOADER && !(job->seen & LIVE_NAME_OPTIMIZER);
 }
-
-/* ---- tracks ---- */
 
 static str_id lane_name(struct live_data *d, const struct live_lane *lane)
 {
@@ -235,8 +229,6 @@ static void make_track(struct live_data *d, struct live_lane *lane)
 	}
 	lane->track = builder_track(d->b, &row).v;
 }
-
-/* ---- events ---- */
 
 /* By track, then time; what is around comes first. Ranks are made one after the other: lanes of others sort last. */
 static int by_place(const void *a, const void *b)
@@ -290,8 +282,6 @@ static ow_status add_events(struct live_data *d, const struct place *at, struct 
 	return builder_status(d->b);
 }
 
-/* ---- counters ---- */
-
 static uint32_t track_of_job(const struct live_data *d, uint32_t job)
 {
 	uint32_t track = 0;
@@ -344,8 +334,6 @@ static ow_status add_counters(struct live_data *d, const struct place *at)
 	}
 	return builder_status(d->b);
 }
-
-/* ---- processors ---- */
 
 /* What the first and the last look at a thread show that it got; 0 when it was looked at once. */
 static uint64_t running_ns(const struct live_data *d, uint32_t job, uint32_t tid)
@@ -474,8 +462,6 @@ static ow_status add_schedule(struct live_data *d, const struct place *at)
 	return status == OW_OK ? builder_status(d->b) : status;
 }
 
-/* ---- samples ---- */
-
 /* Of the processes of this job and rank, whose tracks are made. */
 static ow_status live_add_samples(struct live_data *d, str_id run, int32_t rank)
 {
@@ -510,8 +496,6 @@ static ow_status live_add_samples(struct live_data *d, str_id run, int32_t rank)
 	}
 	return builder_status(d->b);
 }
-
-/* ---- one rank ---- */
 
 /* The function that was named when the recording began. */
 static str_id marker_at(const struct live_data *d, const struct place *at)
@@ -629,8 +613,6 @@ static ow_status add_place(struct live_data *d, const struct place *at)
 	event_draft_release(&draft);
 	return status;
 }
-
-/* ---- all ---- */
 
 static void number_ids(struct live_data *d)
 {

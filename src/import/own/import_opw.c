@@ -47,8 +47,6 @@ struct opening {
 #define COLUMNS_MAX 64
 #define PARALLEL_BYTES ((uint64_t)4 << 20) /* below this, threads cost more than they save */
 
-/* ---- finding things ---- */
-
 static bool is_column(const struct opw_block *block, const struct column_info *column)
 {
 	return strcmp(block->name, column->name) == 0 && strcmp(block->type, column->type) == 0 &&
@@ -109,8 +107,6 @@ static ow_status out_of_order(const struct opening *o, const struct opw_segment 
 		o->backing->file.name, *segment->head.table ? segment->head.table : "strings");
 }
 
-/* ---- values of the whole ---- */
-
 static ow_status read_value(const struct opening *o, const struct opw_segment *segment,
 			    enum opw_block_id id, void *to)
 {
@@ -139,8 +135,6 @@ static ow_status read_meta(struct opening *o, const struct opw_segment *segment)
 	o->backing->frozen = frozen;
 	return OW_OK;
 }
-
-/* ---- strings ---- */
 
 static ow_status read_block(const struct opening *o, const struct opw_segment *segment,
 			    const struct opw_block *block, void *to)
@@ -209,8 +203,6 @@ static ow_status read_strings(struct opening *o, const struct opw_segment *segme
 	mem_free(o->m->mem, lengths, (size_t)length->size);
 	return status;
 }
-
-/* ---- tables ---- */
 
 struct table_head {
 	uint32_t count, cap;
@@ -373,8 +365,6 @@ static ow_status read_table(struct opening *o, int table)
 					 : join_table(o, table, (uint32_t)rows);
 }
 
-/* ---- checking ---- */
-
 static ow_status verify_bytes(const struct stored *st, struct ow_error *err)
 {
 	for (size_t i = 0; i < st->file.count; i++) {
@@ -437,8 +427,6 @@ static void release(void *state)
 	mem_free(mem, st, sizeof(*st));
 }
 
-/* ---- what is missing ---- */
-
 static uint64_t drop_beyond(const uint64_t *offset, uint32_t *size, uint32_t rows, uint64_t end)
 {
 	uint64_t dropped = 0;
@@ -472,8 +460,6 @@ static void repair(struct opening *o)
 	guard_leave(&guard);
 	atomic_store(&o->backing->verified, TABLES_ALL); /* walking did that */
 }
-
-/* ---- all of it ---- */
 
 /* A part of a file that others share does not begin where pages do. */
 static bool map_file(const struct input *file, struct mapping *map)

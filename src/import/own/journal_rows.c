@@ -71,8 +71,6 @@ static bool room(struct reading *r, void **list, size_t *cap, size_t need, size_
 		good_;                                                                             \
 	})
 
-/* ---- records ---- */
-
 #define NUMBERS_MAX ((uint32_t)1 << 24) /* of names: more is damage */
 #define THREADS_MAX ((uint32_t)1 << 18) /* of threads; each gets a track */
 
@@ -269,8 +267,6 @@ static ow_status read_records(struct reading *r, uint64_t at, uint64_t count)
 	return OW_OK;
 }
 
-/* ---- rows ---- */
-
 static ow_status make_tracks(struct reading *r)
 {
 	uint32_t count = MAX(r->thread_count, 1u);
@@ -364,8 +360,6 @@ static ow_status make_rows(struct reading *r)
 	event_draft_release(&draft);
 	return status;
 }
-
-/* ---- all ---- */
 
 /* Only the last record can be half written, by a process that was killed meanwhile or still writes; if it is a
  * name, its text lies behind it. */

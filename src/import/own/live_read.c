@@ -39,8 +39,6 @@ static void damage(struct live_data *d, uint64_t at)
 	d->damaged_at = MIN(d->damaged_at, at);
 }
 
-/* ---- processes and texts ---- */
-
 /* By its number in the recording; NULL when there is no such process. */
 static struct live_job *job_of(struct live_data *d, uint32_t number)
 {
@@ -220,8 +218,6 @@ static ow_status rename_thread(struct live_data *d, const struct live_job *job, 
 	return builder_status(d->b);
 }
 
-/* ---- stacks: frames and stacks are interned as they come, samples wait until the tracks are known ---- */
-
 #define STACK_NUMBER_MAX ((uint32_t)1 << 23)
 
 /* Room for the number; new ones are zero. */
@@ -305,8 +301,6 @@ static ow_status take_sample(struct live_data *d, const struct live_sample *row,
 	return OW_OK;
 }
 
-/* ---- texts ---- */
-
 static ow_status take_text(struct live_data *d, const struct live_text *head, struct str text)
 {
 	struct live_job *job = job_of(d, head->process);
@@ -362,8 +356,6 @@ static ow_status take_texts(struct live_data *d, struct str block, uint64_t at)
 	}
 	return OW_OK;
 }
-
-/* ---- records ---- */
 
 static str_id name_of(const struct live_job *job, uint64_t number)
 {
@@ -596,8 +588,6 @@ static ow_status take_run(struct live_data *d, const struct live_run *run, const
 	return OW_OK;
 }
 
-/* ---- counts and ends ---- */
-
 /* They come one after the other, behind the recorder's own counts of the same moment. */
 static void take_system_count(struct live_job *job, const struct live_count *count)
 {
@@ -655,8 +645,6 @@ static void take_end(struct live_data *d, const struct live_end *end)
 	job->texts_lost = MAX(job->texts_lost, end->texts_lost);
 	job->rings_lost = MAX(job->rings_lost, end->rings_lost);
 }
-
-/* ---- segments ---- */
 
 /* The bytes of a block, behind what the buffer holds; empty when there is none or it is damaged. */
 static ow_status read_block(struct live_data *d, const struct opw_segment *s, enum live_block id,

@@ -35,8 +35,6 @@ static int sniff_perf_data(const struct sniff *sniff)
 	return is_swapped(sniff->head, &swap) ? 100 : 0;
 }
 
-/* ---- sections ---- */
-
 static struct section section_at(const unsigned char *p, bool swap)
 {
 	return (struct section){ perf_u64(p, swap), perf_u64(p + 8, swap) };
@@ -110,8 +108,6 @@ static ow_status read_features(struct perf_file *f, struct window *w, const stru
 	}
 	return OW_OK;
 }
-
-/* ---- records ---- */
 
 /* Bytes that follow a record and are not in its size. */
 static uint64_t tail_of(const struct perf_file *f, const unsigned char *p, size_t size)
@@ -207,8 +203,6 @@ static ow_status read_records(struct perf_file *f, struct window *w, uint64_t at
 			     end - at);
 	return OW_OK;
 }
-
-/* ---- the file ---- */
 
 static ow_status read_file(struct perf_file *f, struct window *w, const unsigned char *p)
 {

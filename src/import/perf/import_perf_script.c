@@ -26,8 +26,6 @@ struct perf_frame {
 	bool nameless;		   /* there is no symbol at all, not even [unknown] */
 };
 
-/* ---- one line ---- */
-
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
@@ -271,8 +269,6 @@ struct script {
 	uint64_t first_unread;
 };
 
-/* ---- recognition ---- */
-
 static bool is_frame_line(struct str line)
 {
 	struct perf_frame frame;
@@ -315,8 +311,6 @@ static int sniff_script(const struct sniff *sniff)
 		return 0;
 	return frames ? 85 : 70;
 }
-
-/* ---- frames ---- */
 
 static bool is_kernel(struct str module)
 {
@@ -455,8 +449,6 @@ static void read_frame(struct script *s, struct str line, uint64_t hash)
 		s->first_unread = s->unread++ ? s->first_unread : s->lines.offset;
 	}
 }
-
-/* ---- samples ---- */
 
 static frame_id frame_id_of(struct script *s, const struct script_frame *frame)
 {

@@ -55,8 +55,6 @@ const char *perf_type_name(uint32_t type)
 	return type < PERF_TYPES ? names[type] : NULL;
 }
 
-/* ---- numbers ---- */
-
 static const unsigned char *take_bytes(struct perf_bytes *b, uint64_t len)
 {
 	const unsigned char *p = b->at;
@@ -100,8 +98,6 @@ struct str perf_take_text(struct perf_bytes *b)
 	(void)take_bytes(b, MIN(len + 1, left));
 	return str_make(len ? text : "", len);
 }
-
-/* ---- attributes ---- */
 
 /* Bit fields of the other byte order begin at the other end of each byte. */
 static uint64_t swapped_flags(const unsigned char *p)
@@ -194,8 +190,6 @@ void perf_attr_name(const struct perf_attr *attr, char name[40])
 	else
 		snprintf(name, 40, "event %u/0x%" PRIx64, attr->type, attr->config);
 }
-
-/* ---- samples ---- */
 
 size_t perf_take_values(const struct perf_attr *attr, struct perf_bytes *b,
 			struct perf_value *values, size_t max)

@@ -135,8 +135,6 @@ static void sort_listing(struct perf_listing *l)
 		qsort(l->items, l->count, sizeof(*l->items), by_start);
 }
 
-/* ---- the kernel ---- */
-
 /* A line of the list: "address type name\tmodule". */
 struct listed {
 	uint64_t address;
@@ -189,8 +187,6 @@ static void keep_last(struct perf_kernel *k)
 	}
 	k->count = kept;
 }
-
-/* ---- most of the list is in order already and stays text ---- */
 
 static uint64_t address_at(const struct perf_kernel *k, size_t start)
 {
@@ -339,8 +335,6 @@ static str_id find_ordered_name(struct perf_names *n, uint64_t address)
 	return symbol->name;
 }
 
-/* ---- the rest of the list, and other lists, are sorted ---- */
-
 static ow_status add_lines(struct perf_names *n, size_t from)
 {
 	struct perf_kernel *k = &n->kernel;
@@ -348,7 +342,6 @@ static ow_status add_lines(struct perf_names *n, size_t from)
 	struct listed one;
 
 	while (str_split(&text, '\n', &line)) {
-
 		if (!parse_line(line, &one))
 			continue;
 		if (!one.address && k->count > 8 && k->items[0].ts == 0) /* hidden from this user */
@@ -477,8 +470,6 @@ static ow_status load_kernel_list(struct perf_names *n)
 						      : perf_listing_read_kernel(n);
 }
 
-/* ---- code that was compiled at run time ---- */
-
 ow_status perf_listing_read_jit(struct perf_names *n, struct perf_listing *l, struct str text)
 {
 	struct str line;
@@ -582,8 +573,6 @@ void perf_names_release(struct perf_names *n)
 	buf_release(&n->plain);
 }
 
-/* ---- build ids ---- */
-
 static struct perf_module *find_module(const struct perf_names *n, str_id name)
 {
 	uint32_t found = map_find(&n->by_name, map_hash_u64(name.v, 61)).value;
@@ -653,8 +642,6 @@ static bool same_id(const unsigned char *want, size_t want_len, const unsigned c
 			return false;
 	return true;
 }
-
-/* ---- programs and libraries ---- */
 
 /* Only regular files: opening a fifo or device could block. */
 static bool is_file(const char *path)
@@ -854,8 +841,6 @@ str_id perf_names_relative(struct perf_names *n, str_id module, uint64_t address
 	return function_at(n, m, m->file.parts[0].address + address);
 }
 
-/* ---- lists ---- */
-
 static str_id find_listed(const struct perf_listing *l, uint64_t address)
 {
 	const struct perf_symbol *symbol = last_at(l, address);
@@ -872,8 +857,6 @@ str_id perf_names_kernel(struct perf_names *n, uint64_t address)
 	}
 	return kernel_name(n, address);
 }
-
-/* ---- symbols in the recording itself ---- */
 
 bool perf_names_given(struct perf_names *n, str_id module, struct perf_given given)
 {

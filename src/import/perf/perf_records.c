@@ -67,8 +67,6 @@ static ow_status add_given_symbol(struct perf_file *f, str_id module, uint64_t s
 		       : import_no_memory(f->ctx);
 }
 
-/* ---- simpleperf: FILE ---- */
-
 static ow_status read_old_file(struct perf_file *f, struct perf_bytes b)
 {
 	struct simple_file file = { .path = perf_take_text(&b), .min_offset = UINT64_MAX };
@@ -100,8 +98,6 @@ static ow_status read_old_file(struct perf_file *f, struct perf_bytes b)
 	}
 	return OW_OK;
 }
-
-/* ---- simpleperf: FILE2 ---- */
 
 static void read_place(struct simple_file *file, const struct pb_field *f)
 {
@@ -178,8 +174,6 @@ static ow_status read_files(struct perf_file *f, struct perf_bytes b, bool old)
 	return OW_OK;
 }
 
-/* ---- simpleperf: META_INFO ---- */
-
 /* "cpu-clock,1,0": a name, and the type and number of the event. */
 static void name_events(struct perf_file *f, struct str lines)
 {
@@ -221,8 +215,6 @@ static ow_status perf_simple_feature(struct perf_file *f, uint64_t feature, stru
 		read_meta(f, b);
 	return f->b->status;
 }
-
-/* ---- records of simpleperf ---- */
 
 static ow_status perf_simple_record(struct perf_file *f, uint32_t type, struct perf_bytes b)
 {
@@ -284,8 +276,6 @@ void perf_note_bad(struct perf_file *f)
 	f->bad_offset = f->bad++ ? f->bad_offset : f->at;
 }
 
-/* ---- events ---- */
-
 ow_status perf_event_add(struct perf_file *f, const unsigned char *attr, size_t len,
 			 uint32_t *event)
 {
@@ -338,8 +328,6 @@ static void read_update(struct perf_file *f, struct perf_bytes body)
 	if (type == UPDATE_NAME && event < f->event_count && !body.bad)
 		f->events[event].name = builder_str(f->b, perf_take_text(&body));
 }
-
-/* ---- features ---- */
 
 static ow_status read_event_desc(struct perf_file *f, struct perf_bytes b)
 {
@@ -452,8 +440,6 @@ ow_status perf_feature_read(struct perf_file *f, uint64_t feature, const unsigne
 		read_clock(f, b);
 	return perf_simple_feature(f, feature, b);
 }
-
-/* ---- processes ---- */
 
 static ow_status add_change(struct perf_file *f, const struct perf_change *change)
 {
@@ -589,8 +575,6 @@ static ow_status read_symbol(struct perf_file *f, struct perf_bytes b)
 		       : import_no_memory(f->ctx);
 }
 
-/* ---- compressed records ---- */
-
 #if OPWATCH_HAVE_ZSTD
 
 /* Reads complete records; the beginning of the last one stays. */
@@ -678,8 +662,6 @@ static ow_status read_compressed2(struct perf_file *f, const unsigned char *p, s
 	}
 	return read_compressed(f, p + 8, (size_t)len);
 }
-
-/* ---- all records ---- */
 
 ow_status perf_record_read(struct perf_file *f, const unsigned char *p, size_t size, bool top)
 {

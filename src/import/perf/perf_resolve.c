@@ -12,8 +12,6 @@
 
 #define AHEAD 12 /* rows whose call chains are fetched */
 
-/* ---- events and threads ---- */
-
 static bool apply_change(struct perf_file *f, const struct perf_change *c)
 {
 	switch (c->kind) {
@@ -68,8 +66,6 @@ static track_id perf_thread_track(struct perf_file *f, uint32_t thread)
 
 	return t->track.v && t->track_at == f->space.names ? t->track : make_track(f, t);
 }
-
-/* ---- runs between changes ---- */
 
 /* Changes in order of time, and runs between them. */
 struct order {
@@ -197,8 +193,6 @@ static void order_release(struct perf_file *f, struct order *o)
 	mem_free(f->mem, o->events, f->rows.count * sizeof(*o->events));
 }
 
-/* ---- stacks and tracks of samples ---- */
-
 static void resolve_run(struct perf_file *f, struct order *o, struct perf_run *run)
 {
 	struct perf_row *rows = f->rows.items;
@@ -245,8 +239,6 @@ static ow_status resolve_runs(struct perf_file *f, struct order *o)
 	/* the other changes have names of threads without samples */
 	return apply_up_to(f, o, &next, o->change_count);
 }
-
-/* ---- order of the rows ---- */
 
 /* By time, and then by track. */
 static void sort_runs(struct perf_file *f, struct order *o)
@@ -468,8 +460,6 @@ ow_status perf_samples_resolve(struct perf_file *f)
 #define MISC_OUT (1 << 13)
 #define MISC_PREEMPTED (1 << 14)
 
-/* ---- switches and counts, while reading ---- */
-
 ow_status perf_switch_read(struct perf_file *f, const struct perf_trailer *who, uint16_t misc)
 {
 	struct perf_switches *s = &f->switches;
@@ -519,8 +509,6 @@ void perf_switches_release(struct perf_file *f)
 	mem_free(f->mem, f->switches.items, f->switches.cap * sizeof(*f->switches.items));
 	mem_free(f->mem, f->switches.counts, f->switches.count_cap * sizeof(*f->switches.counts));
 }
-
-/* ---- rows of switches and counts ---- */
 
 static stack_id stack_named(struct perf_file *f, const char *name)
 {

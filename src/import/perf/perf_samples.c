@@ -102,8 +102,6 @@ void perf_samples_release(struct perf_file *f)
 	map_release(&f->read_map);
 }
 
-/* ---- call chains while reading ---- */
-
 static inline uint32_t chain_length(uint16_t shape)
 {
 	return shape >> 3;
@@ -229,8 +227,6 @@ static bool look_up_later(struct perf_file *f)
 		__builtin_prefetch(&map->slots[l->hash >> 32 & map->mask]);
 	return f->recent->pending_count < PENDING || perf_chains_finish(f);
 }
-
-/* ---- stacks of call chains ---- */
 
 static frame_id make_frame(struct perf_file *f, int64_t pid, uint64_t address, uint32_t flags)
 {
@@ -380,8 +376,6 @@ static int64_t weight_of(uint64_t period)
 	return (int64_t)MIN(period, (uint64_t)INT64_MAX);
 }
 
-/* ---- rows of samples ---- */
-
 /* How many more samples there will be if the rest of the file is like its beginning. Rows that need not move are cheaper. */
 static size_t expected(const struct perf_file *f)
 {
@@ -514,8 +508,6 @@ static bool add_row(struct perf_file *f, const struct sample *s)
 	return look_up_later(f);
 }
 
-/* ---- decoding of records ---- */
-
 /* The attributes of the event of a sample, which say where its values are. */
 static const struct perf_attr *attr_of(struct perf_file *f, const unsigned char *body, size_t size)
 {
@@ -643,8 +635,6 @@ bad:
 	perf_note_bad(f);
 	return OW_OK;
 }
-
-/* ---- many samples ---- */
 
 #define HAS(bit) ((uint64_t)1 << SAMPLE_##bit)
 #define USUAL (HAS(IP) | HAS(TID) | HAS(TIME))

@@ -126,8 +126,6 @@ uint32_t perf_space_changed(const struct perf_space *s, int64_t pid)
 	return MAX(p ? p->changed : 0, kernel ? kernel->changed : 0);
 }
 
-/* ---- threads ---- */
-
 static struct perf_thread *find_thread(const struct perf_space *s, int64_t pid, int64_t tid)
 {
 	for (struct map_iter it = map_find(&s->by_tid, map_hash_u64((uint64_t)pid, (uint64_t)tid));
@@ -198,8 +196,6 @@ str_id perf_space_name(const struct perf_space *s, int64_t pid, int64_t tid)
 		t = find_thread(s, pid, pid);
 	return t ? t->comm : (str_id){ 0 };
 }
-
-/* ---- symbols ---- */
 
 bool perf_space_symbol(struct perf_space *s, uint64_t start, uint64_t len, str_id name)
 {

@@ -118,8 +118,6 @@ static struct str text_at(const struct pprof_file *p, uint64_t index)
 	return index < p->string_count ? p->strings[index] : STR("");
 }
 
-/* ---- frames to drop ---- */
-
 static void note_invalid(void *arg, struct str pattern, const char *why)
 {
 	struct pprof_prune *p = arg;
@@ -192,8 +190,6 @@ static bool pprof_prune_drops(struct pprof_prune *p, struct str function)
 	function = plain_name(function);
 	return regex_match(&p->drop, function) && !regex_match(&p->keep, function);
 }
-
-/* ---- tables ---- */
 
 static void *add_item(struct pprof_file *p, struct pprof_list *list, uint64_t id, size_t size)
 {
@@ -380,8 +376,6 @@ static void pprof_tables_release(struct pprof_file *p)
 	}
 }
 
-/* ---- frames ---- */
-
 static frame_id frame_of(struct pprof_file *p, const struct pprof_location *l, uint64_t function,
 			 int64_t line, bool inlined)
 {
@@ -543,8 +537,6 @@ static uint32_t add_location(struct pprof_file *p, uint64_t id, uint32_t count)
 	return count;
 }
 
-/* ---- recognition ---- */
-
 static bool is_value_type(const struct pb_field *f)
 {
 	struct pb r = pb_message(f);
@@ -599,8 +591,6 @@ static int sniff_pprof(const struct sniff *sniff)
 		return blank && samples && tables && strings ? 60 : 0;
 	return samples || tables || strings ? 80 : 0;
 }
-
-/* ---- samples ---- */
 
 static void add_label(struct pprof_file *p, const struct pb_field *f)
 {
@@ -830,8 +820,6 @@ static ow_status read_sample(struct pprof_file *p, const struct pb_field *f)
 	add_values(p, &s);
 	return p->label.failed ? import_no_memory(p->ctx) : p->b->status;
 }
-
-/* ---- metrics ---- */
 
 static struct str unit_of(struct str unit, int64_t *scale)
 {

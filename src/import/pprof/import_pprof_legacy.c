@@ -10,8 +10,6 @@
 #include "base/vec.h"
 #include "wire/protobuf/pb.h"
 
-/* ---- words and numbers of a text ---- */
-
 static void skip_blanks(struct str *from)
 {
 	while (from->len && (*from->ptr == ' ' || *from->ptr == '\t'))
@@ -81,8 +79,6 @@ bool legacy_take_hex(struct str *from, uint64_t *value)
 	*from = str_make(from->ptr + at + 2, from->len - at - 2);
 	return legacy_take_bare_hex(from, value);
 }
-
-/* ---- places ---- */
 
 /* NULL without memory. */
 static struct legacy_place *legacy_place(struct legacy *l, uint64_t address)
@@ -176,8 +172,6 @@ ow_status legacy_comment_line(struct legacy *l, struct str line)
 		set_file(l, p, str_trim(str_skip(line, end)));
 	return l->b->status;
 }
-
-/* ---- the memory map ---- */
 
 /* "r-xp" */
 static bool take_rights(struct str *from, bool *code)
@@ -298,8 +292,6 @@ static frame_id legacy_frame(struct legacy *l, uint64_t address)
 	*r = (struct legacy_recent){ address, find_frame(l, address) };
 	return r->frame;
 }
-
-/* ---- binary CPU profiles: a head of five words, then {count, n, n addresses} until {0, 1, 0}, then text ---- */
 
 #define HEAD_WORDS 5
 
@@ -461,8 +453,6 @@ static ow_status read_words(struct legacy *l, struct window *w, uint64_t *end)
 	return l->b->status;
 }
 
-/* ---- recognition ---- */
-
 static int sniff_legacy(const struct sniff *sniff)
 {
 	struct word_form how;
@@ -473,8 +463,6 @@ static int sniff_legacy(const struct sniff *sniff)
 	return legacy_text_fits(text_head(str_first(sniff->head, 4096), text, sizeof(text))) ? 95
 											     : 0;
 }
-
-/* ---- samples ---- */
 
 void legacy_note_bad(struct legacy *l, uint64_t offset)
 {
@@ -517,8 +505,6 @@ ow_status legacy_sample_address(struct legacy *l, uint64_t address)
 	s->count++;
 	return OW_OK;
 }
-
-/* ---- rows ---- */
 
 /* The unit of the model for a unit of the file; times become nanoseconds. */
 static struct str unit_of(struct str unit, int64_t *factor)

@@ -73,8 +73,6 @@ static bool next_row(struct legacy_text *t, bool dashes, struct str *line, ow_st
 	return false;
 }
 
-/* ---- heap profiles ---- */
-
 struct heap_text {
 	struct legacy_text *t;
 	bool alloc;   /* the file has two columns: all allocations, and those in use */
@@ -138,8 +136,6 @@ static void set_values(const struct heap_text *h, struct legacy_sample *s, const
 	s->block = n[0] ? n[1] / n[0] : n[2] ? n[3] / n[2] : 0;
 }
 
-/* ---- heap profiles of gperftools and Go: "heap profile: 3: 96 [3: 96] @ heap/…" ---- */
-
 static bool parse_heap_head(struct heap_text *h, struct str line)
 {
 	struct legacy *l = h->t->l;
@@ -189,8 +185,6 @@ static ow_status read_gperftools(struct heap_text *h)
 	}
 	return status == OW_OK ? t->l->b->status : status;
 }
-
-/* ---- heap profiles of jemalloc: "heap_v2/…" ---- */
 
 static ow_status read_jemalloc_line(struct heap_text *h, struct str line, bool *open)
 {
@@ -260,8 +254,6 @@ static ow_status read_heap(struct legacy_text *t)
 	add_types(&h);
 	return read_gperftools(&h);
 }
-
-/* ---- contention, and profiles of Java ---- */
 
 struct keys {
 	int64_t hz;
@@ -381,8 +373,6 @@ static ow_status read_contention(struct legacy_text *t)
 	return read_delays(t, &k);
 }
 
-/* ---- threads ---- */
-
 /* "--- Thread 7f79 (name: main/14748) stack: ---" */
 static bool take_thread(struct legacy_text *t, struct str line, struct track_row *track)
 {
@@ -489,8 +479,6 @@ static ow_status read_threads(struct legacy_text *t)
 	return l->b->status;
 }
 
-/* ---- Go's counts ---- */
-
 /* "goroutine profile: total 7" */
 static bool take_count_head(struct str line, struct str *name)
 {
@@ -525,8 +513,6 @@ static ow_status read_counts(struct legacy_text *t, struct str name)
 	}
 	return status == OW_OK ? l->b->status : status;
 }
-
-/* ---- all forms ---- */
 
 static bool is_contention(struct str line)
 {

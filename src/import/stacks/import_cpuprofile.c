@@ -59,8 +59,6 @@ struct v8_profile {
 	int64_t base_ns; /* added to times */
 };
 
-/* ---- recognition ---- */
-
 static int sniff_cpuprofile(const struct sniff *sniff)
 {
 	struct str head = sniff->head;
@@ -77,8 +75,6 @@ static int sniff_cpuprofile(const struct sniff *sniff)
 		return 90;
 	return 0;
 }
-
-/* ---- nodes ---- */
 
 static void cut_here(struct v8_profile *c)
 {
@@ -191,8 +187,6 @@ static ow_status read_nodes(struct v8_profile *c)
 	return c->b->status;
 }
 
-/* ---- the rest of the file ---- */
-
 static ow_status read_times(struct v8_profile *c)
 {
 	enum json_token token = json_pull_next(c->p);
@@ -287,8 +281,6 @@ static ow_status read_top(struct v8_profile *c)
 	return c->b->status;
 }
 
-/* ---- stacks ---- */
-
 static uint32_t find_node(const struct v8_profile *c, int64_t id)
 {
 	uint64_t hash = map_hash_u64((uint64_t)id, 7);
@@ -353,8 +345,6 @@ static ow_status make_stack(struct v8_profile *c, uint32_t number)
 	}
 	return c->b->status;
 }
-
-/* ---- samples ---- */
 
 /* Deltas become times; those of the old form are times already. */
 static void times_of(struct v8_profile *c)
@@ -569,8 +559,6 @@ static ow_status load_cpuprofile(struct import_ctx *ctx)
 	release(&c);
 	return status;
 }
-
-/* ---- in pieces: v8_profile.h ---- */
 
 struct v8_profile *v8_profile_new(struct import_ctx *ctx)
 {

@@ -16,8 +16,6 @@
 #define SNIFF_LINES 60
 #define LONG_FRAMES 16 /* in 64 KiB: names are shorter than 4 KiB */
 
-/* ---- lines ---- */
-
 struct folded_line {
 	struct str stack;
 	int64_t value, before;
@@ -69,8 +67,6 @@ static bool is_comment(struct str line)
 {
 	return str_starts(line, STR("#")) || str_starts(line, STR("//"));
 }
-
-/* ---- recognition ---- */
 
 /* "size: 3" and "a = 3" are lines of other formats. */
 static bool looks_folded(struct str line)
@@ -170,8 +166,6 @@ static int sniff_folded(const struct sniff *sniff)
 		return 0;
 	return stacks * 2 >= good ? 60 : stacks ? 40 : 15;
 }
-
-/* ---- frames ---- */
 
 struct folding {
 	struct import_ctx *ctx;
@@ -319,8 +313,6 @@ static bool austin_thread(struct folding *f, struct str *stack, track_id *track)
 	begin_austin(f);
 	return true;
 }
-
-/* ---- samples ---- */
 
 static bool count_stack(struct folding *f, stack_id stack)
 {

@@ -60,8 +60,6 @@ struct speedscope {
 	int64_t last;
 };
 
-/* ---- recognition ---- */
-
 static int sniff_speedscope(const struct sniff *sniff)
 {
 	struct str head = sniff->head;
@@ -79,8 +77,6 @@ static int sniff_speedscope(const struct sniff *sniff)
 		return str_has(head, STR("\"profiles\"")) ? 90 : 60;
 	return 0;
 }
-
-/* ---- frames ---- */
 
 static void cut_here(struct speedscope *s)
 {
@@ -147,8 +143,6 @@ static ow_status read_shared(struct speedscope *s)
 	}
 	return OW_OK;
 }
-
-/* ---- what is in the file ---- */
 
 static ow_status read_member(struct speedscope *s)
 {
@@ -249,8 +243,6 @@ static ow_status read_profiles(struct speedscope *s)
 		OW_TRY(read_profile(s));
 	return s->b->status;
 }
-
-/* ---- samples ---- */
 
 static int64_t to_value(struct speedscope *s, struct str text)
 {
@@ -445,8 +437,6 @@ static ow_status read_evented(struct speedscope *s, const struct scope_profile *
 		pass_time(s, end);
 	return s->b->status;
 }
-
-/* ---- profiles ---- */
 
 static enum unit unit_of(struct str name)
 {

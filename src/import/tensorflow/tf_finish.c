@@ -333,8 +333,6 @@ struct finish {
 	struct tf_infer infer;
 };
 
-/* ---- op types ---- */
-
 static struct type *find_type(struct finish *f, str_id name)
 {
 	struct map_iter it = map_find(&f->type_map, map_hash_u64(name.v, 11));
@@ -398,8 +396,6 @@ static bool something_to_do(struct finish *f)
 			return true;
 	return false;
 }
-
-/* ---- one op ---- */
 
 /* Importers keep a scalar as [1], which is how tfprof shows it; the rules need to know. */
 static void settle_scalars(struct finish *f)
@@ -527,8 +523,6 @@ static ow_status run_graph(struct finish *f)
 	return OW_OK;
 }
 
-/* ---- what the model keeps of it ---- */
-
 static void update_outputs(struct finish *f, uint32_t op)
 {
 	struct model *m = f->m;
@@ -579,8 +573,6 @@ static ow_status keep_shapes(struct finish *f)
 	}
 	return builder_status(f->b);
 }
-
-/* ---- what stayed unknown ---- */
 
 /* Why each op with a formula has no float operations. */
 static ow_status find_missing(struct finish *f)
@@ -721,8 +713,6 @@ static ow_status note_missing(struct finish *f)
 			     count, types);
 	return builder_status(f->b);
 }
-
-/* ---- all of it ---- */
 
 static source_id graph_source(const struct finish *f)
 {

@@ -233,8 +233,6 @@ int tf_sniff_binary(struct str head, enum tf_message message)
 	return (int)MIN(10 + fit.points - fit.misfits, 29u);
 }
 
-/* ---- the text form ---- */
-
 #define SNIFF_BYTES ((size_t)64 << 10)
 
 static const struct pb_message *const types[] = {

@@ -135,8 +135,6 @@ static enum event_phase phase_of(const struct model *m, uint32_t event, const st
 	return host_phase(type, s->has_device);
 }
 
-/* ---- what is done with data before the model gets it ---- */
-
 enum origin { ORIGIN_UNKNOWN, ORIGIN_OPEN, ORIGIN_INPUT, ORIGIN_CONSTANT, ORIGIN_OTHER };
 
 struct origins {
@@ -206,8 +204,6 @@ static bool is_input(struct origins *o, op_id op)
 	return o->of[op.v] == ORIGIN_INPUT;
 }
 
-/* ---- all ---- */
-
 /* Events of one node follow each other in a profile: the phase of the last event is often that of the next. */
 static void fill(struct builder *b, uint32_t first_event, const struct survey *s, struct origins *o)
 {
@@ -263,8 +259,6 @@ void tf_phases(struct builder *b, uint32_t first_event)
 	mem_free(b->m->mem, o.of, ops);
 	mem_free(b->m->mem, o.open, o.cap * sizeof(*o.open));
 }
-
-/* ---- several steps in one source ---- */
 
 static int by_start(const void *a, const void *b)
 {

@@ -255,8 +255,6 @@ void tf_time_unit(struct builder *b)
 		b->m->time_unit_ns = 1000;
 }
 
-/* ---- counts and sums for facts ---- */
-
 void tf_tally_init(struct tf_tally *t, struct builder *b)
 {
 	*t = (struct tf_tally){ .b = b };

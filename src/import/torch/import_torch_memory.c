@@ -178,8 +178,6 @@ static int64_t snapshot_number(const struct snapshot_record *r, enum snapshot_wo
 	}
 }
 
-/* ---- texts and frames ---- */
-
 /* Bytes that are not UTF-8 are replaced. */
 static str_id snapshot_string(struct snapshot *s, struct pickle_value value)
 {
@@ -236,8 +234,6 @@ static stack_id snapshot_stack(struct snapshot *s, struct pickle_value frames)
 	o->tag = stack.v;
 	return stack;
 }
-
-/* ---- entries of traces ---- */
 
 struct action {
 	uint8_t kind;
@@ -389,8 +385,6 @@ static void release_gpus(struct gpus *g)
 	mem_free(g->s->b->m->mem, g->list, g->cap * sizeof(*g->list));
 }
 
-/* ---- traces ---- */
-
 static void add_existing(struct snapshot *s, const struct gpu *gpu, uint64_t address, int64_t size,
 			 int64_t requested, stack_id stack)
 {
@@ -484,8 +478,6 @@ static ow_status finish_traces(struct gpus *g)
 	}
 	return s->b->status;
 }
-
-/* ---- segments ---- */
 
 /* Blocks of old versions have their frames in a history, the newest first. */
 static struct pickle_value frames_of(struct snapshot *s, const struct snapshot_record *block)
@@ -605,8 +597,6 @@ static void add_totals(struct snapshot *s, const struct gpu *gpu)
 						   .fragmentation = broken });
 }
 
-/* ---- steps ---- */
-
 static bool step_number(struct str name, int64_t *number)
 {
 	static const struct str marker = { "ProfilerStep#", 13 };
@@ -655,8 +645,6 @@ static void add_steps(struct snapshot *s)
 			s->b->m->step.end_ns[step.v] = ts;
 	}
 }
-
-/* ---- the whole snapshot ---- */
 
 static void add_totals_facts(struct gpus *g)
 {
@@ -719,8 +707,6 @@ static int sniff_torch_memory(const struct sniff *s)
 	return 0;
 }
 
-/* ---- facts ---- */
-
 static const char *word_for_kind(uint32_t kind)
 {
 	static const char *const kinds[] = {
@@ -773,8 +759,6 @@ static void add_actions(struct snapshot *s)
 	}
 	fact_int(s->b, (fact_id){ 0 }, "trace_entries", (int64_t)all);
 }
-
-/* ---- notes ---- */
 
 static void note_damage(struct snapshot *s)
 {

@@ -41,8 +41,6 @@ static bool is_number(char c)
 	return (c >= '0' && c <= '9') || c == '-';
 }
 
-/* ---- recognition ---- */
-
 static struct str skip_blanks(struct str s)
 {
 	while (s.len && is_blank(s.ptr[0]))
@@ -75,8 +73,6 @@ static int sniff_torch_timeline(const struct sniff *sniff)
 	return 90;
 }
 
-/* ---- bytes ---- */
-
 /* The next byte, or -1 at the end and at a failure (window.status). */
 static int peek_byte(struct timeline *t)
 {
@@ -94,8 +90,6 @@ static void skip_byte(struct timeline *t)
 	t->chunk.len--;
 	t->at++;
 }
-
-/* ---- entries ---- */
 
 static str_id purpose_of(const struct timeline *t, int64_t category)
 {
@@ -167,8 +161,6 @@ static void read_number(struct timeline *t)
 			negative ? -(int64_t)(good ? value : 0) : (int64_t)(good ? value : 0);
 	t->field_count++;
 }
-
-/* ---- the list ---- */
 
 /* Returns whether the list was closed. */
 static bool read_list(struct timeline *t)

@@ -131,8 +131,6 @@ static ow_status xspace_facts(struct xspace *x)
 	return builder_status(x->b);
 }
 
-/* ---- recognition ---- */
-
 static const char *const plane_names[] = {
 	"/host:",	    "/device:",	 "/virtualdevice:", "#Chip",
 	"Task Environment", "Host CPUs", "Syscalls",	    "/task:",
@@ -191,8 +189,6 @@ static int sniff(const struct sniff *s)
 	return sniff_plane(r);
 }
 
-/* ---- small things ---- */
-
 ow_status xspace_no_memory(struct xspace *x)
 {
 	return import_no_memory(x->ctx);
@@ -211,8 +207,6 @@ str_id xspace_text(struct xspace *x, struct str text)
 	x->bad_text++;
 	return utf8_repair(x->b, text);
 }
-
-/* ---- loading ---- */
 
 static ow_status read_environment(struct xspace *x, struct xplane *plane)
 {
@@ -262,8 +256,6 @@ static ow_status read_planes(struct xspace *x)
 	}
 	return status;
 }
-
-/* ---- order ---- */
 
 static int by_place(const void *a, const void *b, void *arg)
 {
@@ -315,8 +307,6 @@ static ow_status sort_events(struct xspace *x)
 	x->order_rows = e->count;
 	return OW_OK;
 }
-
-/* ---- meaning ---- */
 
 static void set_stack(struct xspace *x, uint32_t op, const struct hlo_op *h)
 {

@@ -9,8 +9,6 @@
 #include "base/vec.h"
 #include "wire/json/json_strict.h"
 
-/* ---- any event ---- */
-
 static struct xwanted wanted_of(const struct xplane *plane, uint64_t id)
 {
 	uint32_t row;
@@ -113,8 +111,6 @@ struct str xevent_text(const struct xplane *plane, const struct xevent *ev, enum
 	return row ? plane->stats[row].name : STR("");
 }
 
-/* ---- an event as it is written ---- */
-
 const uint8_t xkinds_of_tag[256] = {
 	[PB_TAG(3, PB_VARINT)] = XKIND_NUMBER,
 	[PB_TAG(4, PB_VARINT)] = XKIND_NUMBER,
@@ -179,8 +175,6 @@ ow_status xspace_add_piece(struct xspace *x, const struct xpiece *piece)
 	return OW_OK;
 }
 
-/* ---- dictionaries ---- */
-
 /* The importer's own reading; the builder only gets failures. */
 static ow_status read_plane(struct known_plane *p, struct input *in, struct ow_error *err)
 {
@@ -227,8 +221,6 @@ static bool is_stored(const struct xplane *plane, const struct xpiece *piece,
 		return false;
 	return piece->frames ? kind == XEVENT_FRAME : kind == XEVENT_PLAIN || kind == XEVENT_ROOT;
 }
-
-/* ---- text ---- */
 
 struct args_writer {
 	const struct xplane *plane;
@@ -355,8 +347,6 @@ static ow_status write_args(struct args_writer *t, struct pb event, uint64_t ent
 	return end_object(t, arena, shared ? shared : text, err);
 }
 
-/* ---- pieces ---- */
-
 /* A row that is asked for: where it was in the order of the file, and where its text goes. */
 struct asked {
 	uint32_t place, row, at;
@@ -481,8 +471,6 @@ static ow_status read_args(void *state, const struct model *m, const uint32_t *r
 	window_release(&r.window);
 	return status;
 }
-
-/* ---- from the import to the model ---- */
 
 static void release_args(void *state)
 {

@@ -50,8 +50,6 @@ struct reading {
 	bool damaged;
 };
 
-/* ---- numbers that hostile files cannot overflow ---- */
-
 static int64_t times(int64_t a, int64_t b)
 {
 	int64_t product;
@@ -67,8 +65,6 @@ static int64_t plus(int64_t a, int64_t b)
 
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
-
-/* ---- shapes ---- */
 
 /* Bytes of an element of XLA's primitive types. */
 static int64_t element_size(int32_t type)
@@ -154,8 +150,6 @@ static struct shape read_shape(struct pb r)
 	}
 	return first;
 }
-
-/* ---- reading ---- */
 
 static void read_metadata(struct pb r, struct hlo_instruction *out)
 {
@@ -298,8 +292,6 @@ static const struct instruction *operand(const struct reading *r, const struct i
 
 	return i->has_operands && number_at(i->operands, n, &id) ? find_instruction(r, id) : NULL;
 }
-
-/* ---- what it costs ---- */
 
 static bool is_one_of(struct str text, const char *const *words, size_t count)
 {
@@ -545,8 +537,6 @@ static struct str category_of(const struct instruction *i, bool matrix)
 	return STR("fusion");
 }
 
-/* ---- all ---- */
-
 /* Computations inside of a fusion or a reduction make no kernels; those of loops and calls do. Names in there differ
  * from all others, so it does no harm to know them. */
 static ow_status report_instructions(struct reading *r, hlo_fn take, void *arg)
@@ -614,8 +604,6 @@ ow_status hlo_read(struct str proto, struct arena *scratch, hlo_fn take, void *a
 }
 
 #define PROTO_MAX ((uint64_t)1 << 30)
-
-/* ---- instructions by name ---- */
 
 static uint64_t hash_of(uint64_t program, struct str name)
 {
@@ -726,8 +714,6 @@ ow_status xspace_hlo_add(struct xspace *x, const struct hlo_op *op, uint32_t *ro
 	*row = h->count++;
 	return OW_OK;
 }
-
-/* ---- modules ---- */
 
 /* "jit_f(12190760917235803885)". */
 static bool split_module(struct str text, struct str *name, uint64_t *program)

@@ -160,8 +160,6 @@ enum xstat xvalue_stat(const struct xplane *plane, const struct xvalue *value)
 	return row ? (enum xstat)plane->stats[row].stat : XSTAT_OTHER;
 }
 
-/* ---- ids ---- */
-
 #define DENSE_MAX ((uint64_t)1 << 20)
 
 static void xids_init(struct xids *ids, struct mem *mem)
@@ -322,8 +320,6 @@ str_id xspace_op_of_text(struct xspace *x, struct str text)
 	return op_of(x, &op, true);
 }
 
-/* ---- TPUs: the entry has all stats ---- */
-
 struct entry_stats {
 	uint64_t program;
 	bool has_program;
@@ -439,8 +435,6 @@ static ow_status resolve_hlo(struct xspace *x, const struct entry_stats *of,
 	return builder_status(x->b);
 }
 
-/* ---- all ---- */
-
 ow_status xspace_resolve(struct xspace *x, struct xplane *plane, uint32_t row)
 {
 	struct xevent_entry *entry = &plane->events[row];
@@ -473,8 +467,6 @@ ow_status xspace_resolve(struct xspace *x, struct xplane *plane, uint32_t row)
 
 #define ENTRY_STATS_MAX ((size_t)64 << 10) /* of an entry; HLO programs are read elsewhere */
 #define HEAD_BYTES ((size_t)4 << 10)	   /* what stands before a long field */
-
-/* ---- the planes ---- */
 
 static enum xplane_kind kind_of(struct str name)
 {
@@ -592,8 +584,6 @@ ow_status xspace_find_planes(struct xspace *x)
 	return OW_OK;
 }
 
-/* ---- lines ---- */
-
 /* Reads the fields before the events. A display name comes after them. */
 static ow_status read_line_head(struct xspace *x, struct xline *line)
 {
@@ -650,8 +640,6 @@ static ow_status join_lines(struct xspace *x, struct xplane *plane)
 	xids_release(&seen);
 	return status;
 }
-
-/* ---- dictionaries ---- */
 
 /* A copy for as long as the plane is read. */
 static struct str keep(struct xspace *x, struct str text, bool *failed)

@@ -36,8 +36,6 @@ static ow_status read_block(const struct model *m, uint32_t block, struct str te
 	return args_read_all(m, rows, *n, texts, arena, err);
 }
 
-/* ---- counting ---- */
-
 struct counting {
 	const struct model *m;
 	struct arg_blocks *blocks;
@@ -123,8 +121,6 @@ static ow_status prepare(struct table *t, struct table_part *part, struct ow_err
 	part->rows = blocks->first[blocks->count];
 	return OW_OK;
 }
-
-/* ---- decoding ---- */
 
 static ow_status decode_text(struct json_value value, struct arena *arena, struct str *to,
 			     struct ow_error *err)

@@ -19,8 +19,6 @@ struct state {
 #define AHEAD 32 /* rows for which memory is fetched beforehand */
 #define AT(member) (uint32_t) offsetof(struct trace_block, member)
 
-/* ---- elements, in blocks ---- */
-
 /* The part of rows [first, first + n) that lies in one span and, if the span was read as a whole, in one block.
  * column.stride is the place of the column in the block. */
 struct piece {
@@ -70,8 +68,6 @@ static const void *of_element(const struct table_part *p, const struct table_col
 	return in_block(list->elements.blocks[element / TRACE_BLOCK], c, size,
 			element % TRACE_BLOCK);
 }
-
-/* ---- texts ---- */
 
 static uint32_t event_ph(const struct state *s, const struct trace_span *span, uint32_t event)
 {
@@ -230,8 +226,6 @@ static ow_status fill_code(const struct table_part *p, const struct table_column
 	return OW_OK;
 }
 
-/* ---- numbers ---- */
-
 static uint32_t track_of(const struct model *m, const struct trace_span *span, uint32_t ref)
 {
 	uint32_t at = trace_ref_row(ref);
@@ -282,8 +276,6 @@ static ow_status fill_number(const struct table_part *p, const struct table_colu
 	}
 	return OW_OK;
 }
-
-/* ---- times ---- */
 
 /* The duration in the file: a begin has none, nor has an event whose end was found elsewhere. */
 static inline int64_t event_dur(const struct event_table *e, const struct trace_span *span,
@@ -386,8 +378,6 @@ static ow_status fill_time(const struct table_part *p, const struct table_column
 	null_unknown(out, n);
 	return OW_OK;
 }
-
-/* ---- the rest ---- */
 
 static ow_status fill_index(const struct table_part *p, const struct table_column *c,
 			    uint64_t first, uint32_t n, struct table_vec *out, struct ow_error *err)

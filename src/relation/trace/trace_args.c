@@ -8,8 +8,6 @@
 
 #define AT_ONCE 4096
 
-/* ---- labels ---- */
-
 /* Iterator::Model::Map, of tf.data, is the name in the file of the op Iterator/Model/Map. */
 static struct str path_of(struct str label, struct buf *path)
 {
@@ -88,8 +86,6 @@ bool trace_list_find_labels(struct trace_list *list)
 			list->labels[op] = TRACE_NO_LABEL;
 	return ok;
 }
-
-/* ---- reading ---- */
 
 static ow_status intern_value(struct trace_texts *texts, struct json_value value,
 			      struct buf *scratch, uint32_t *code, struct ow_error *err)

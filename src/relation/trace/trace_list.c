@@ -5,8 +5,6 @@
  */
 #include "relation/trace/trace_list.h"
 
-/* ---- rows by source ---- */
-
 /* Events, flows and counters of each source, in the order of their tables. */
 struct by_source {
 	uint64_t *start[3]; /* [kind][source]; where the next source begins */
@@ -171,8 +169,6 @@ static ow_status collect(const struct trace_list *list, struct by_source *b, str
 	choose_told(m, b);
 	return list_rows(list, b, REF_EVENT, err);
 }
-
-/* ---- spans ---- */
 
 static struct trace_span *add_span(struct trace_list *list, uint32_t source, uint64_t count)
 {

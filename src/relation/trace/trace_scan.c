@@ -27,8 +27,6 @@ void trace_rows_release(struct trace_rows *r)
 	trace_texts_release(&r->texts);
 }
 
-/* ---- texts ---- */
-
 static bool intern(struct trace_rows *r, struct str text, uint32_t *code)
 {
 	return trace_texts_intern(&r->texts, text, code);
@@ -93,8 +91,6 @@ static bool intern_ph(struct trace_rows *r, struct json_value value, uint32_t *c
 		*known = *code;
 	return true;
 }
-
-/* ---- rows ---- */
 
 /* Where the next row goes: a block, and the place in it. */
 static struct trace_block *next_row(struct trace_rows *r, size_t *at)
@@ -246,8 +242,6 @@ ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, struct o
 	json_scan_release(&scan);
 	return status;
 }
-
-/* ---- single elements ---- */
 
 #define AT_ONCE ((size_t)512 << 10) /* bytes of them */
 

@@ -31,22 +31,25 @@ enum select_bit {
 	SELECT_TENSOR_VALUE = 1 << 13
 };
 #define SELECT_COUNT 14
-extern const char *const select_names[SELECT_COUNT]; /* in bit order */
+/* names of the selectable columns, in bit order */
+extern const char *const select_names[SELECT_COUNT];
 
 /* Input signature of an op type: op view with input_shapes. */
 struct tree_signature {
-	struct str text; /* "0:2x3,\t1:4" */
+	struct str text; /* text of the shapes: "0:2x3,\t1:4" */
 	int64_t run_count, defined;
-	int64_t exec_time; /* see tree_shown */
+	int64_t exec_time; /* execution time; see tree_shown */
 };
 
 /* One node of the complete code tree (before selection), for pprof. */
 struct code_node {
-	uint32_t parent, first_child, next_sibling; /* 0 = none; node 0 is the root */
+	/* indices of nodes; 0 = none; node 0 is the root */
+	uint32_t parent, first_child, next_sibling;
 	frame_id frame;
-	uint32_t label : 31; /* in tree.labels */
+	uint32_t label : 31; /* index in tree.labels */
 	uint32_t gradient : 1;
-	uint32_t op_first, op_count; /* matching ops, in name order, in tree.code_ops */
+	/* range of the matching ops, in name order, in tree.code_ops */
+	uint32_t op_first, op_count;
 	/* In a folded tree: the number of lines that follow without a branch. They end with this stack or, if the
 	 * tree has traces, at this place among their frames. The last of them has the ops, and none of them is a
 	 * node. */
@@ -58,19 +61,22 @@ struct code_node {
 struct tree_node {
 	struct str name;
 	uint32_t parent; /* displayed parent; 0 for top-level nodes and the root */
-	uint32_t depth;	 /* displayed ancestors: root 0 */
+	uint32_t depth;	 /* number of displayed ancestors; 0 for the root */
 	uint32_t child_count;
-	uint32_t own_row, total_row; /* see struct tree; read with tree_own and tree_total */
-	op_id op;		     /* scope, graph: the op, nil for pseudo scopes and the root */
-	uint32_t code;		     /* code view: its node in code_nodes */
+	/* rows of values, see struct tree; read with tree_own and tree_total */
+	uint32_t own_row, total_row;
+	/* for scope and graph: the op, nil for pseudo scopes and the root */
+	op_id op;
+	uint32_t code; /* for the code view: its node in code_nodes */
 	bool accounted;
-	uint8_t chain; /* folded: number of shown lines below this one, each a child of the one before */
+	/* if folded: number of shown lines below this one, each a child of the one before */
+	uint8_t chain;
 };
 
-/* What a node of the op view has besides. */
+/* Additional data of a node of the op view. */
 struct tree_group {
-	uint32_t op_first, op_count;		   /* the matching ops, in tree.ops */
-	uint32_t signature_first, signature_count; /* in tree.signatures */
+	uint32_t op_first, op_count;		   /* range of the matching ops in tree.ops */
+	uint32_t signature_first, signature_count; /* range in tree.signatures */
 };
 
 #define TREE_NO_VALUE 255
@@ -78,40 +84,42 @@ struct tree_group {
 struct tree {
 	struct arena arena;
 	enum tree_kind kind;
-	uint32_t select;       /* select_bit */
-	char **unknown_select; /* words that are not columns; tfprof prints them */
+	uint32_t select;       /* selected columns, bits of enum select_bit */
+	char **unknown_select; /* words of the selection that are not columns; tfprof prints them */
 	uint32_t unknown_select_count;
-	int64_t step;	/* as asked for: negative = average */
-	uint32_t limit; /* rows that tree_flatten makes; 0 = all */
+	int64_t step;	/* step as given: negative = average */
+	uint32_t limit; /* number of rows that tree_flatten makes; 0 = all */
 	struct model *model;
 	struct tree_node *nodes;
 	uint32_t node_count;
 	/* Values lie apart from the nodes, in rows of the metrics that were computed: trees of millions
 	 * of nodes are common, and many share a row of zeros. */
 	int64_t *own_rows, *total_rows;
-	uint32_t width;		       /* of a row */
-	bool in_micros;		       /* their times are, as nanoseconds could not hold them */
-	uint32_t all_steps;	       /* that their times are means of: metric_all_steps */
-	uint8_t places[METRIC_COUNT];  /* where in a row, or TREE_NO_VALUE */
-	const struct event_sums *sums; /* values are of these only; NULL = of all */
-	bool empty_store;	       /* the profile has no ops at all */
-	/* For sampled stacks, which have METRIC_WEIGHT and no ops; ptr is NULL in any other tree. */
+	uint32_t width; /* number of values in a row */
+	/* times are in microseconds, because nanoseconds could not hold them */
+	bool in_micros;
+	/* number of steps that the times are means of: metric_all_steps */
+	uint32_t all_steps;
+	uint8_t places[METRIC_COUNT];  /* place of each metric in a row, or TREE_NO_VALUE */
+	const struct event_sums *sums; /* values cover only these events; NULL = all */
+	bool empty_store;	       /* the profile has no ops */
+	/* For sampled stacks, which have METRIC_WEIGHT and no ops; ptr is NULL in other trees. */
 	struct str weight_name, weight_source_unit;
 	enum column_unit weight_unit;
-	struct tree_group *groups; /* op view only, per node */
-	op_id *ops;		   /* op view only */
+	struct tree_group *groups; /* for the op view only: data of each node */
+	op_id *ops;		   /* for the op view only */
 	struct tree_signature *signatures;
-	struct code_node *code_nodes; /* code view only */
+	struct code_node *code_nodes; /* for the code view only */
 	uint32_t code_node_count;
-	size_t code_node_cap; /* not 0: code_nodes is a block of its own of that many */
+	size_t code_node_cap; /* not 0: code_nodes is a separate block of that many nodes */
 	bool folded;	      /* there may be chains; see tree_unfold */
-	const struct code_traces
-		*traces;	  /* folded: where chains are; NULL = in the stacks of the model */
-	uint32_t *frame_label[2]; /* folded: frame → label; plain, gradient */
-	struct str *labels;	  /* of code nodes; 0 is the root's */
+	/* if folded: where chains are; NULL = in the stacks of the model */
+	const struct code_traces *traces;
+	uint32_t *frame_label[2]; /* if folded: label of each frame: [0] plain, [1] gradient */
+	struct str *labels;	  /* labels of code nodes; 0 is the root's */
 	uint32_t label_count;
 	op_id *code_ops;
-	uint8_t *op_accounted; /* graph view: per op, whether it matched the account regexes */
+	uint8_t *op_accounted; /* for the graph view: whether each op matched the account regexes */
 	/* Writes the tensor of that name in a checkpoint, on one line; NULL without a checkpoint. */
 	void (*tensor)(void *arg, struct str name, struct buf *to);
 	void *tensor_arg;
@@ -119,13 +127,14 @@ struct tree {
 	uint32_t message_count;
 };
 
-/* Says which metrics have values: mask has 1 << metric for each. */
+/* Sets which metrics have values: mask has 1 << metric for each. */
 void tree_set_metrics(struct tree *tree, uint32_t mask);
 /* Makes room for `nodes` nodes, zeroed, in the tree's arena; node_count stays 0. With rows, each gets a row of its
  * own for tree_set. */
 ow_status tree_reserve(struct tree *tree, uint32_t nodes, bool rows, struct ow_error *err);
 
-/* Values of a node of tree->nodes as in the rows; 0 for values that were not computed. */
+/* Return values of a node of tree->nodes as stored in the rows; 0 for values that were not
+ * computed. */
 static inline int64_t tree_own_stored(const struct tree *tree, const struct tree_node *node,
 				      enum metric metric)
 {
@@ -141,7 +150,7 @@ static inline int64_t tree_total_stored(const struct tree *tree, const struct tr
 		       : tree->total_rows[(size_t)node->total_row * tree->width +
 					  tree->places[metric]];
 }
-/* The same with times in nanoseconds; times that do not fit become the largest value. */
+/* Return values with times in nanoseconds; times that do not fit become the largest value. */
 static inline int64_t tree_own(const struct tree *tree, const struct tree_node *node,
 			       enum metric metric)
 {
@@ -156,7 +165,7 @@ static inline int64_t tree_total(const struct tree *tree, const struct tree_node
 
 	return OW_UNLIKELY(tree->in_micros) && metric_is_time(metric) ? us_to_ns(value) : value;
 }
-/* A stored value as tfprof shows it: times in whole microseconds, exact. */
+/* Returns a stored value as tfprof shows it: times in whole microseconds, exact. */
 static inline int64_t tree_shown(const struct tree *tree, enum metric metric, int64_t stored)
 {
 	return metric_is_time(metric) && !tree->in_micros ? stored / 1000 : stored;
@@ -183,7 +192,7 @@ static inline const op_id *tree_ops(const struct tree *tree, const struct tree_n
 	*count = tree->groups[node - tree->nodes].op_count;
 	return *count ? tree->ops + tree->groups[node - tree->nodes].op_first : NULL;
 }
-/* For trees with rows of their own: the metric must have a place. */
+/* Sets a value in a tree with its own rows; the metric must have a place. */
 static inline void tree_set(struct tree *tree, uint32_t node, enum metric metric, int64_t own,
 			    int64_t total)
 {
@@ -194,12 +203,12 @@ static inline void tree_set(struct tree *tree, uint32_t node, enum metric metric
 	tree->total_rows[at] = total;
 }
 
-/* The labels of the lines that follow a folded node. */
+/* Returns the labels of the lines that follow a folded node. */
 void tree_chain(const struct tree *tree, const struct code_node *head,
 		uint32_t labels[CODE_CHAIN_MAX]);
 /* For readers that visit the nodes and their chains in order: prefetches, because they are scattered in memory. */
 void tree_fetch_ahead(const struct tree *tree, uint32_t node);
-/* The row of own values of a code node's ops. */
+/* Returns the row of own values of a code node's ops. */
 static inline uint32_t tree_code_row(const struct code_node *node)
 {
 	return node->op_count ? node->op_first + 1 : 0;
@@ -216,8 +225,9 @@ void tree_free(struct tree *tree, struct mem *mem);
 ow_status tree_message(struct tree *tree, struct ow_error *err, const char *format, ...)
 	OW_PRINTF(3, 4);
 
-/* ---- values of one op, shared by views, advice and sinks ---- */
-/* tfprof's metrics of an op at the step of a tree (negative = average over its own steps), as stored. */
+/* Values of one op, shared by views, advice and sinks. */
+/* Computes tfprof's metrics of an op at the step of a tree (negative = average over its own steps), as
+ * stored. */
 void tree_op_metrics(const struct tree *tree, op_id op, int64_t out[METRIC_COUNT]);
 
 #endif

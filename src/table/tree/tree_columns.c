@@ -7,14 +7,15 @@
 #include "table/tree/tree_text.h"
 
 struct number_column {
-	uint32_t select;       /* shown when one of these is selected */
-	uint32_t share_select; /* when this is, the op view also shows the share of the whole */
+	uint32_t select; /* shown if one of these columns is selected */
+	/* if this column is selected, the op view also shows the share of the whole */
+	uint32_t share_select;
 	enum metric metric;
 	enum column_unit unit;
 	const char *own, *own_title, *share, *total, *total_title;
 };
 
-/* In the order in which people look for them. */
+/* Columns in the order in which users look for them. */
 static const struct number_column number_columns[] = {
 	{ SELECT_MICROS, SELECT_MICROS, METRIC_MICROS, UNIT_MICROS, "micros", "time",
 	  "micros_percent", "total_micros", "total time" },
@@ -103,7 +104,7 @@ struct flat {
 	struct tree_text text;
 	struct buf buf;
 	struct tree_columns numbers;
-	uint32_t places[TREE_COLUMNS_MAX]; /* of the numbers, in r */
+	uint32_t places[TREE_COLUMNS_MAX]; /* places of the number columns in r */
 	uint32_t name, shape, device, types, inputs, tensor;
 };
 

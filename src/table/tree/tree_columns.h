@@ -9,9 +9,9 @@
 #include "table/tree/tree.h"
 
 enum tree_value {
-	TREE_OWN,   /* tree_own; unknown unless the node is accounted */
-	TREE_SHARE, /* op view: per cent of the root's total */
-	TREE_TOTAL  /* tree_total; but own definitions in the op view */
+	TREE_OWN,   /* own value (tree_own); unknown unless the node is accounted */
+	TREE_SHARE, /* for the op view: percentage of the root's total */
+	TREE_TOTAL  /* total value (tree_total); in the op view own definitions */
 };
 
 struct tree_column {
@@ -19,7 +19,7 @@ struct tree_column {
 	enum metric metric;
 	enum column_unit unit; /* UNIT_MICROS: the tree holds nanoseconds even so */
 	enum tree_value value;
-	bool real; /* has decimals */
+	bool real; /* the value has decimals */
 	bool for_programs;
 };
 
@@ -28,12 +28,12 @@ struct tree_column {
 struct tree_columns {
 	struct tree_column list[TREE_COLUMNS_MAX];
 	uint32_t count;
-	bool whole_micros; /* times have no part below a microsecond */
+	bool whole_micros; /* times are whole microseconds */
 };
 
-/* The selected columns, in the order in which they are shown. */
+/* Lists the selected columns, in the order in which they are shown. */
 void tree_columns(const struct tree *tree, struct tree_columns *to);
-/* Whether columns of text are selected, too. */
+/* Returns whether text columns are selected, too. */
 bool tree_has_texts(const struct tree *tree);
 
 #endif

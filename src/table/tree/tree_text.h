@@ -7,7 +7,7 @@
 
 #include "table/tree/tree.h"
 
-/* Room for sets that are being joined, kept between rows. */
+/* Buffers for joining sets, kept between rows. */
 struct tree_text {
 	const struct tree *tree;
 	struct mem *mem;
@@ -21,22 +21,22 @@ void tree_text_release(struct tree_text *t);
 /* Canonical devices joined with "|"; false when tfprof shows no field at all. An op that never ran has the empty
  * device, which counts as a member in code and op views. */
 bool tree_text_devices(struct tree_text *t, const struct tree_node *node, struct buf *to);
-/* Op types joined with "|". */
+/* Writes op types joined with "|". */
 void tree_text_types(struct tree_text *t, const struct tree_node *node, struct buf *to);
 
-/* "2x3"; nothing for an unknown shape. */
+/* Writes a shape such as "2x3"; nothing for an unknown shape. */
 void tree_text_shape(const struct model *m, shape_id shape, struct buf *to);
-/* "0:2x3|1:unknown" with the given separator. */
+/* Writes "0:2x3|1:unknown" with the given separator. */
 void tree_text_inputs(const struct model *m, op_id op, const char *separator, struct buf *to);
 
-/* The shape that the views show for that row of op_input; nil when unknown. */
+/* Returns the shape that the views show for that row of op_input; nil if unknown. */
 shape_id tree_input_shape(const struct model *m, uint32_t row);
 
 /* The op's rows of op_input in order of their index: NULL when they are already (the usual case), else their row
  * numbers in *order, which the caller keeps for reuse and frees. False without memory. */
 struct input_order {
 	struct mem *mem;
-	uint64_t *rows; /* index << 32 | row */
+	uint64_t *rows; /* items: index << 32 | row */
 	size_t cap;
 };
 bool tree_input_order(const struct model *m, op_id op, struct input_order *order, bool *sorted);

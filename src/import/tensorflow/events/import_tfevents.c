@@ -61,8 +61,6 @@ struct events {
 	size_t run_count, run_cap;
 };
 
-/* ---- recognition ---------------------------------------------------------------------------- */
-
 /* A record of an event file begins with the wall time. */
 static bool is_event_at(const struct sniff *s, size_t at)
 {
@@ -89,8 +87,6 @@ static int sniff(const struct sniff *s)
 			return 40;
 	return 0;
 }
-
-/* ---- the records ---------------------------------------------------------------------------- */
 
 static bool add_range(struct events *e, struct range **ranges, size_t *count, size_t *cap,
 		      const struct pb_stream_field *f)
@@ -196,8 +192,6 @@ static ow_status read_records(struct events *e)
 	return e->records.status;
 }
 
-/* ---- the messages inside -------------------------------------------------------------------- */
-
 /* A nested message that could not be used is a note; only trouble with memory or the disk ends it. */
 static ow_status nested_status(struct events *e, ow_status status, uint64_t offset,
 			       const char *what)
@@ -296,8 +290,6 @@ static ow_status read_runs(struct events *e)
 	map_release(&used);
 	return status;
 }
-
-/* ---- what was found ------------------------------------------------------------------------- */
 
 static void add_facts(struct events *e)
 {

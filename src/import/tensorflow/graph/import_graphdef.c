@@ -10,8 +10,6 @@
 #include "import/tensorflow/tf_read.h"
 #include "import/tensorflow/shapes/tf_shape.h"
 
-/* ---- reading the message ---- */
-
 /* A record larger than this (a Const with its data) is walked field by field instead of being brought
  * into memory; an attribute larger than this cannot be one of those we want. */
 #define WHOLE_RECORD ((uint64_t)1 << 20)
@@ -396,8 +394,6 @@ static void read_node(struct graph *g, const struct pb_stream_field *f)
 	end_node(g, &n, whole, f->offset, f->size);
 }
 
-/* ---- looking ahead ---- */
-
 /* Names of the record at ahead.next, if it is in the window already. */
 static void scan_ahead(struct graph *g)
 {
@@ -470,8 +466,6 @@ static const struct ahead_node *ahead_of(const struct graph *g, uint64_t offset)
 
 	return node->offset == offset ? node : NULL;
 }
-
-/* ---- the whole ---- */
 
 /* Edges to the ops they name. Those to later graphs stay for the freeze. */
 static void resolve_inputs(struct graph *g)

@@ -9,8 +9,6 @@
 #include "import/tensorflow/tf_message.h"
 #include "import/tensorflow/tf_read.h"
 
-/* ---- reading the message ---- */
-
 #define LARGEST_VARIABLE ((uint64_t)1 << 20)
 
 struct meta {

@@ -71,8 +71,6 @@ static ow_status no_memory(struct inliner *in)
 	return builder_fail(in->b, error_no_memory(in->b->err));
 }
 
-/* ---- what is a call ---- */
-
 static const struct kind *kind_of(const struct inliner *in, str_id type)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(KINDS); i++)
@@ -102,8 +100,6 @@ static bool is_open(const struct inliner *in, const struct pending *p, uint32_t 
 			return true;
 	return false;
 }
-
-/* ---- ops of a body ---- */
 
 /* A name that no op has; an op that is known from a run only is the one that is meant. */
 static str_id free_name(struct inliner *in, const char *label, struct str call, struct str node,
@@ -249,8 +245,6 @@ static ow_status copy_body(struct inliner *in, uint32_t at, const struct branch 
 			OW_TRY(add_pending(in, ops[i], (uint32_t)at, branch->function));
 	return builder_status(in->b);
 }
-
-/* ---- one call ---- */
 
 /* The values that a call passes to its functions. */
 static struct tf_return *call_args(struct inliner *in, uint32_t op, uint32_t skip, uint32_t *count)
@@ -413,8 +407,6 @@ static ow_status open_call(struct inliner *in, uint32_t at, const struct kind *k
 	return builder_status(in->b);
 }
 
-/* ---- which functions a call runs ---- */
-
 static enum why find_branch(struct inliner *in, uint32_t at, str_id name, struct branch *branch,
 			    uint64_t *nodes)
 {
@@ -498,8 +490,6 @@ static ow_status open_pending(struct inliner *in, uint32_t at)
 	arena_clear(&in->scratch);
 	return open_call(in, at, kind, branches, count);
 }
-
-/* ---- all of them ---- */
 
 static uint64_t count_uncalled(const struct tf_library *library)
 {

@@ -40,8 +40,6 @@ static bool no_memory(struct tf_library *l)
 	return false;
 }
 
-/* ---- which functions there are ---- */
-
 uint32_t tf_library_find(const struct tf_library *l, str_id name)
 {
 	struct map_iter it = map_find(&l->map, map_hash_u64(name.v, 13));
@@ -186,8 +184,6 @@ void tf_library_release(struct tf_library *l)
 	arena_release(&l->arena);
 }
 
-/* ---- names inside a body ---- */
-
 /* Arguments come first: 1 .. arg_count, then nodes. 0 when there is none. */
 static uint32_t find_local(const struct reading *r, struct str name)
 {
@@ -204,8 +200,6 @@ static uint32_t find_local(const struct reading *r, struct str name)
 	}
 	return 0;
 }
-
-/* ---- nodes ---- */
 
 static struct str node_bytes(struct reading *r, const struct tf_body_node *node)
 {
@@ -368,8 +362,6 @@ static bool read_node_wires(struct reading *r, struct tf_body_node *node)
 	node->wires = wires;
 	return true;
 }
-
-/* ---- all of it ---- */
 
 static bool add_local(struct reading *r, struct str name, uint32_t number)
 {

@@ -16,8 +16,6 @@
 #include "import/tensorflow/tf_read.h"
 #include "import/tensorflow/shapes/tf_shape.h"
 
-/* ---- nodes ---- */
-
 static enum pb_problem add_dims(struct profile *p, struct tf_dim_list *dims,
 				const struct pb_field *f)
 {
@@ -417,8 +415,6 @@ static void profile_read_node(struct profile *p, struct str bytes, uint64_t offs
 	if (p->r.b->status == OW_OK)
 		add_node(p, &n, id);
 }
-
-/* ---- from ids to ops ---- */
 
 /* From id to op: an array where ids are small, as they nearly always are, else a hash. */
 struct id_table {

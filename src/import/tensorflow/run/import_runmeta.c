@@ -75,8 +75,6 @@ struct run {
 	fact_id devices;
 };
 
-/* ---- the op of a record ---- */
-
 /* Makes room for all ops that are known. False without memory. */
 static bool grow_ops(struct run *run)
 {
@@ -183,8 +181,6 @@ static op_id find_op(struct run *run, struct str record)
 	}
 	return op;
 }
-
-/* ---- accounting ---- */
 
 /* The op's entry for this step, made on first use. */
 static uint32_t op_step_row(struct run *run, op_id op)
@@ -616,8 +612,6 @@ static void read_device(struct run *run, const struct pb_stream_field *f)
 	end_device(run);
 }
 
-/* ---- the message ---- */
-
 static int64_t next_step(const struct model *m)
 {
 	int64_t next = 0;
@@ -789,8 +783,6 @@ ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool
 	release_run(&run);
 	return status;
 }
-
-/* ---- the importer ---- */
 
 static int sniff(const struct sniff *s)
 {

@@ -15,8 +15,6 @@ void tf_node_reader_release(struct tf_node_reader *s)
 	mem_free(s->mem, s->allocs, s->alloc_cap * sizeof(*s->allocs));
 }
 
-/* ---- memory ---- */
-
 static void add_alloc(struct tf_node_reader *s, struct str bytes)
 {
 	struct pb msg = pb_over(bytes.ptr, bytes.len);
@@ -97,8 +95,6 @@ static enum pb_problem read_memory_stats(struct tf_node_stats *rec, struct str b
 			rec->persistent = (int64_t)f.value;
 	return msg.problem;
 }
-
-/* ---- outputs ---- */
 
 /* AllocationDescription */
 static enum pb_problem read_allocation(struct tf_output *out, struct str bytes)
@@ -193,8 +189,6 @@ static enum pb_problem add_output(struct tf_node_reader *s, struct str bytes)
 	return problem ? problem : msg.problem;
 }
 
-/* ---- records ---- */
-
 /* The fields up to thread_id in the order of their numbers, as far as they are in it. */
 static void read_in_order(struct tf_node_reader *s, struct tf_node_stats *rec, struct pb *r)
 {
@@ -275,8 +269,6 @@ void tf_node_stats_decode(struct tf_node_reader *s, struct str bytes, uint64_t o
 		}
 	}
 }
-
-/* ---- the records of a device ---- */
 
 void tf_node_stats_begin(struct tf_node_reader *s, struct pb_stream *stream)
 {

@@ -42,8 +42,6 @@ struct tf_rows_list *tf_rows_list(struct tf_rows *rows)
 	return list;
 }
 
-/* ---- making them ---- */
-
 struct maker {
 	const struct tf_rows *rows;
 	const struct tf_rows_list *list;

@@ -101,8 +101,6 @@ static void add_node(struct reader *r, struct stats_device *device, const struct
 		copy_outputs(r, nodes);
 }
 
-/* ---- from a RunMetadata ---- */
-
 static void read_device(struct reader *r, struct pb_stream *s, const struct pb_stream_field *f)
 {
 	struct stats_device *device;
@@ -164,8 +162,6 @@ static ow_status read_whole(struct reader *r, const struct input *in, struct ow_
 	return r->status;
 }
 
-/* ---- from events ---- */
-
 static void decode_event(struct reader *r, struct stats_device *device, struct str bytes)
 {
 	struct tf_node_stats rec;
@@ -206,8 +202,6 @@ static ow_status read_events(struct reader *r, struct tf_traced_step which, cons
 	window_release(&window);
 	return status != OW_OK ? status : r->status;
 }
-
-/* ---- which steps have records ---- */
 
 static bool has_format(const struct model *m, uint32_t source, const char *format)
 {

@@ -112,8 +112,6 @@ static enum tf_flops_result add_n(struct tf_infer *c, int64_t *flops)
 	return per_input(c, (int64_t)inputs - 1, flops);
 }
 
-/* ---- what knows only NHWC ---- */
-
 static enum tf_flops_result need_nhwc(struct tf_infer *c)
 {
 	const struct tf_node *node = tf_attrs(c);
@@ -208,8 +206,6 @@ static enum tf_flops_result conv_filter(struct tf_infer *c, int64_t *flops)
 	NEED(output_shape(c, &out));
 	return conv_gradient(c, &image, &out, flops);
 }
-
-/* ---- products ---- */
 
 /* 2·k·n(out) with k one dimension of the first input, counted from the end when negative. */
 static enum tf_flops_result product(struct tf_infer *c, int32_t axis, int64_t *flops)

@@ -194,8 +194,6 @@ static ow_status fill_shapes(struct tf_flow *flow)
 	return OW_OK;
 }
 
-/* ---- order: depth first, on a stack of our own ---- */
-
 enum { UNSEEN, OPEN, DONE };
 
 struct visit {
@@ -286,8 +284,6 @@ static ow_status make_order(struct tf_flow *flow)
 	mem_free(mem, v.state, count);
 	return flow->order_count == count - 1 ? OW_OK : builder_no_memory(flow->b);
 }
-
-/* ---- values ---- */
 
 bool tf_flow_value(const struct tf_flow *flow, const struct tf_slot *slot, struct tf_value *value)
 {

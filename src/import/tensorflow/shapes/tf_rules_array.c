@@ -4,8 +4,6 @@
  */
 #include "import/tensorflow/shapes/tf_rule.h"
 
-/* ---- Reshape ---- */
-
 static int count_items(const struct tf_value *value, int64_t item)
 {
 	int count = 0;
@@ -145,8 +143,6 @@ void tf_rule_invert_permutation(struct tf_infer *c)
 			out.item[value.item[i]] = i;
 	tf_out_value(c, 0, &out);
 }
-
-/* ---- repeat and enlarge ---- */
 
 void tf_rule_fill(struct tf_infer *c)
 {
@@ -310,8 +306,6 @@ void tf_rule_rfft(struct tf_infer *c)
  * Pack, Concat, Split, DynamicStitch and their relatives. They also build the vectors that other ops take as shapes.
  */
 
-/* ---- Pack, Unpack ---- */
-
 /* Stacked scalars, or stacked vectors, whose elements may be known one by one. `each`: elements of one input. */
 static void pack_values(struct tf_infer *c, int64_t each)
 {
@@ -389,8 +383,6 @@ void tf_rule_unpack(struct tf_infer *c)
 				&(struct tf_value){ .count = 1, .item = { value.item[port] } });
 	}
 }
-
-/* ---- Concat, Split ---- */
 
 /* Vectors, of which some may be known. */
 static void concat_values(struct tf_infer *c, uint32_t first, uint32_t count)
@@ -519,8 +511,6 @@ void tf_rule_split_v(struct tf_infer *c)
 	}
 }
 
-/* ---- DynamicStitch: merges vectors by index; used by TensorFlow to compute shapes ---- */
-
 struct stitch {
 	struct tf_value out;
 	bool known;
@@ -570,8 +560,6 @@ void tf_rule_dynamic_stitch(struct tf_infer *c)
  * Ops that take parts of tensors: slices, gathers, the best k.
  */
 
-/* ---- Slice ---- */
-
 static void slice_values(struct tf_infer *c)
 {
 	struct tf_value in, begin, size, out = { 0 };
@@ -613,8 +601,6 @@ void tf_rule_slice(struct tf_infer *c)
 	if (in.rank == 1)
 		slice_values(c);
 }
-
-/* ---- StridedSlice ---- */
 
 struct strided {
 	struct tf_value begin, end, step;
@@ -771,8 +757,6 @@ void tf_rule_strided_slice(struct tf_infer *c)
 	tf_out(c, 0, &out);
 	strided_values(c, &s);
 }
-
-/* ---- Gather ---- */
 
 static void gather_values(struct tf_infer *c)
 {

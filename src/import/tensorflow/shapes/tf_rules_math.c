@@ -34,8 +34,6 @@ void tf_rule_agree(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* ---- elementwise with broadcasting; arg: how constants are folded, 0 = not ---- */
-
 static int64_t floor_div(int64_t a, int64_t b)
 {
 	return a / b - (a % b != 0 && (a < 0) != (b < 0));
@@ -113,8 +111,6 @@ void tf_rule_select(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* ---- products ---- */
-
 /* Last two dimensions of a product; `out` holds those before. */
 static void push_product(struct tf_shape *out, const struct tf_shape *a, bool turn_a,
 			 const struct tf_shape *b, bool turn_b)
@@ -157,8 +153,6 @@ void tf_rule_batch_mat_mul(struct tf_infer *c)
 	push_product(&out, &a, tf_attr_bool(node, "adj_x"), &b, tf_attr_bool(node, "adj_y"));
 	tf_out(c, 0, &out);
 }
-
-/* ---- reductions ---- */
 
 /* Folds a constant vector that is reduced to one number. */
 static void fold_reduction(struct tf_infer *c)
@@ -240,8 +234,6 @@ void tf_rule_arg_reduce(struct tf_infer *c)
 
 	tf_out(c, 0, &out);
 }
-
-/* ---- the rest ---- */
 
 /* SegmentSum and relatives: the first dimension becomes the number of segments, when input arg has it. */
 void tf_rule_segment(struct tf_infer *c)

@@ -93,8 +93,6 @@ static int64_t window_count(const struct conv_window *w, int32_t i, int64_t in, 
 	return (room - reach - 1) / w->stride[i] + 1;
 }
 
-/* ---- convolutions ---- */
-
 /* Output of a convolution of `in` with a filter whose first dimensions are the spatial ones. */
 static struct tf_shape convolved(const struct conv_window *w, const struct tf_shape *in,
 				 const struct tf_shape *filter, int64_t channels)
@@ -166,8 +164,6 @@ void tf_rule_conv_gradient(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* ---- pooling ---- */
-
 static void pool(struct tf_infer *c, int32_t rank, const int64_t *size, struct conv_window *w)
 {
 	struct tf_shape in = in_of_rank(c, 0, rank);
@@ -201,8 +197,6 @@ void tf_rule_pool_v2(struct tf_infer *c)
 	memcpy(w.stride, stride.dim, 4 * sizeof(*w.stride));
 	pool(c, 4, size.dim, &w);
 }
-
-/* ---- normalisation and losses ---- */
 
 static void out_channels(struct tf_infer *c, const struct tf_shape *x, int32_t first, int32_t last)
 {
@@ -276,8 +270,6 @@ void tf_rule_multinomial(struct tf_infer *c)
 		out.dim[1] = samples;
 	tf_out(c, 0, &out);
 }
-
-/* ---- images ---- */
 
 /* Images (batch, height, width, channels) brought to the size in input 1. */
 void tf_rule_resize(struct tf_infer *c)

@@ -197,8 +197,6 @@ const char *tf_shape_text(const struct tf_shape *s, char *text, size_t size)
 	return text;
 }
 
-/* ---- messages of importers ---- */
-
 void tf_dims_push_large(struct tf_dim_list *d, struct builder *b, int64_t size)
 {
 	if (d->count == INT32_MAX || !vec_reserve(b->m->mem, d->large, d->cap, d->count + 1)) {
