@@ -399,7 +399,7 @@ static void for_bigquery(void **state)
 	assert_non_null(strstr(text, "\"ts\":2000000,"));
 	read_file(&f, "event.schema.json", text, sizeof(text));
 	assert_non_null(strstr(text, "{\"name\": \"ts\", \"type\": \"INTEGER\", \"mode\": "
-				     "\"NULLABLE\", \"description\": \"start\"}"));
+				     "\"NULLABLE\", \"description\": \"start of the event\"}"));
 	read_file(&f, "load.sh", text, sizeof(text));
 	assert_non_null(strstr(text, "bq load --replace --source_format=NEWLINE_DELIMITED_JSON "
 				     "\"$dataset.event\" event.ndjson event.schema.json\n"));
