@@ -324,7 +324,7 @@ class Daemon(Case):
         p = self.job("job")
         self.wait(lambda: {q.name for q in pathlib.Path(self.rings).glob("*.opw")} == {*names[5:], "mine.opw", "job-1-slow.opw"},
                   "the oldest do not go")
-        self.wait(lambda: "opwatch: removed the 5 oldest saved incidents: together they may take 0.3 MB, a quarter of "
+        self.wait(lambda: "opwatch: removed the 5 oldest saved incidents: saved incidents may take 0.3 MB in all, a quarter of "
                           "--total-size" in self.logged(), "it is not told")
         self.wait(lambda: self.jobs()["job"]["saved_bytes"] == 100000, "jobs does not tell")
         self.finish(p)

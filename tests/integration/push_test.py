@@ -407,7 +407,7 @@ class TwoShards(Push):
     def test_node_killed_and_restarted(self):
         sums, err = self.killed_and_restarted(self.two, clickhouse.Server.kill)
         self.assertGreater(sums["repeats"], 0)
-        self.assertIn(f"is sent to {self.two.host}:{self.two.http} again", err)
+        self.assertRegex(err, rf"sending batch \d+ of table \w+ to {self.two.host}:{self.two.http} again")
 
     def test_home_killed_and_restarted(self):
         self.killed_and_restarted(self.one, clickhouse.Server.kill)

@@ -74,7 +74,7 @@ class Ranks(unittest.TestCase):
         self.assertEqual([r["rank"] for r in found["rows"]], list(range(min(EACH, RANKS))))
         self.assertEqual(found["missing_ranks"], list(range(EACH, RANKS)))
         done = run("ranks", "--on", self.one.url("ranks"), "other", status=1)
-        self.assertIn("no ranks of such runs", done.stderr)
+        self.assertIn("the server has no ranks for these runs", done.stderr)
 
     def test_some_of_the_steps(self):
         """A job that is too large is compared on some of its steps; the server adds up waits and transfers of all of them, on the clocks that were fitted here."""
