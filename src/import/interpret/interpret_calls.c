@@ -211,9 +211,11 @@ static bool initialises(const struct once *o, const struct candidate *c)
 		group = &o->all;
 	if (!launches_first(o, c))
 		return false;
-	/* Every kernel has a first launch, which may load its module: there may be many. */
+	/* Every kernel has a first launch, which may load its module: there may be many. A first copy loads
+	 * nothing. */
 	return call_is_single(group, x->m->event.dur_ns[c->event]) ||
-	       (c->work && group->short_count >= GROUP_FEW &&
+	       (c->work && interpret_category(x, c->work) == CATEGORY_KERNEL &&
+		group->short_count >= GROUP_FEW &&
 		call_is_long(group, x->m->event.dur_ns[c->event]));
 }
 
