@@ -78,7 +78,7 @@ await check("a recording that grows: the timeline goes on, and stops when it is 
   await page.waitForFunction(() => window.opwatchTimeline !== undefined);
   const first = await span(page);
   await until("more", async () => (await span(page)) > first);
-  assert.ok(await page.evaluate(() => window.opwatchTimeline.range.value.to >= window.opwatchTimeline.store.rows.span_ns), "the end is in sight");
+  await until("the end in sight", () => page.evaluate(() => window.opwatchTimeline.range.value.to >= window.opwatchTimeline.store.rows.span_ns));
   await page.click("header button:has-text('freeze')");
   await page.waitForSelector("header button:has-text('go on')");
   const size = statSync(file).size;
