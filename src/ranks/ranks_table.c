@@ -49,8 +49,8 @@ void ranks_columns(struct table *t)
 		"time in collectives after the last rank arrived",
 		"kind of straggler: none, persistent, transient or periodic",
 		"duration of the step, divided by its duration if this rank were like its peers",
-		"why the rank is slow: input, host, compute, more_work, clock_frequency, "
-		"communication or unknown",
+		("why the rank is slow: input, host, compute, more_work, clock_frequency, "
+		 "communication or unknown"),
 		"line of the program in which a straggler spends more time than its peers",
 		"host that the rank ran on, when known",
 		"nanoseconds to add to the rank's times to get times of the lowest rank's clock",
