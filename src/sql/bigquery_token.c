@@ -246,11 +246,11 @@ static size_t put_escape(struct buf *to, struct str s)
 		put_character(to, (unsigned char)values[at - letters]);
 		return 1;
 	}
-	if (memchr("\\?\"'`", s.ptr[0], 5)) {
+	if (str_find_char(STR("\\?\"'`"), s.ptr[0]) != STR_NONE) {
 		put_character(to, (unsigned char)s.ptr[0]);
 		return 1;
 	}
-	if (memchr("xXuU", s.ptr[0], 4)) {
+	if (str_find_char(STR("xXuU"), s.ptr[0]) != STR_NONE) {
 		c = read_digits(str_skip(s, 1), most, 16, &used);
 		if (used == most && c && c < 0x110000) {
 			put_character(to, c);
