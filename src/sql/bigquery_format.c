@@ -62,7 +62,7 @@ static bool read_integer(struct str text, bool *negative, struct str *digits)
 /* A width or precision: digits, or * for the next value. */
 static ow_status read_size(struct state *s, size_t *size, bool *negative)
 {
-	struct str value;
+	struct str value = { 0 };
 
 	*size = 0;
 	*negative = false;
@@ -299,7 +299,7 @@ static void put_text(struct buf *to, const struct specifier *spec, struct str va
 
 static ow_status put_value(struct state *s, struct buf *to, const struct specifier *spec)
 {
-	struct str value;
+	struct str value = { 0 };
 
 	if (!spec->letter)
 		return error_set(s->err, OW_E_USAGE, "FORMAT's text ends inside of a %% specifier");
