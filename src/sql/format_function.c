@@ -33,7 +33,7 @@ static void take_arguments(const struct duckdb_lib *lib, duckdb_data_chunk input
 static ow_status format_row(const struct duckdb_lib *lib, const struct arguments *all, idx_t row,
 			    struct buf *text, duckdb_vector out, struct ow_error *err)
 {
-	struct str values[ARGUMENTS_MAX] = { 0 };
+	struct str values[ARGUMENTS_MAX] = { 0 }, none = { 0 };
 	bool is_null = true;
 
 	for (idx_t i = 0; i < all->count; i++)
@@ -42,7 +42,7 @@ static ow_status format_row(const struct duckdb_lib *lib, const struct arguments
 	buf_clear(text);
 	if (values[0].ptr)
 		OW_TRY(bigquery_format(text, values[0], values + 1, all->count - 1, &is_null, err));
-	sql_set_string(lib, out, row, is_null ? (struct str){ 0 } : buf_str(text));
+	sql_set_string(lib, out, row, is_null ? none : buf_str(text));
 	return OW_OK;
 }
 
