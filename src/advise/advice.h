@@ -179,6 +179,9 @@ uint8_t *judged_steps(struct advice *a);
 /* For recordings without a replay: returns the costliest op of a phase with its line, or the name of the
  * phase (share_where.c). */
 struct str share_where(struct advice *a, enum phase_class class);
+/* Returns what makes a stage of an input pipeline cheaper, by the kind of stage that the text names; empty for
+ * other stages (rule_slow_input_stage.c). The text is a literal and ends with NUL. */
+struct str input_stage_advice(struct str stage);
 /* Formats a time such as "20.1 ms" into a buffer of the caller. */
 #define TIME_TEXT 32
 const char *time_text(char to[TIME_TEXT], int64_t ns);

@@ -15,6 +15,10 @@ static struct str what_to_try(struct advice *a, struct str name)
 		return STR("more DataLoader workers (num_workers), a larger prefetch_factor, "
 			   "persistent_workers=True, pin_memory=True; or cheaper decoding");
 	case FRAMEWORK_TENSORFLOW:
+		if (input_stage_advice(name).len)
+			return advice_text(
+				a, "%s; then end the pipeline with prefetch(tf.data.AUTOTUNE)",
+				input_stage_advice(name).ptr);
 		return STR("end the tf.data pipeline with prefetch(tf.data.AUTOTUNE), and use "
 			   "num_parallel_calls=tf.data.AUTOTUNE in map and interleave");
 	case FRAMEWORK_JAX:

@@ -4,6 +4,46 @@
  */
 #include "advise/advice.h"
 
+/* Stages of known kinds, by a part of their name, and what makes each of them cheaper. */
+static const struct {
+	const char *name, *advice;
+} kinds[] = {
+	{ "MatchingFiles", "list the files once before the training and pass the list to the "
+			   "pipeline: it lists them again while steps run" },
+	{ "DecodeJpeg", "decode in parallel (num_parallel_calls=tf.data.AUTOTUNE), crop while "
+			"decoding, or store the images resized" },
+	{ "ParseExample", "parse whole batches: batch() before map(), and tf.io.parse_example" },
+	{ "ParseSingleExample",
+	  "parse whole batches: batch() before map(), and tf.io.parse_example" },
+	{ "ReadFile", "read several files at once: interleave with "
+		      "num_parallel_calls=tf.data.AUTOTUNE; few large record files instead of "
+		      "many small ones" },
+	{ "ReaderRead", "read several files at once: interleave with "
+			"num_parallel_calls=tf.data.AUTOTUNE" },
+};
+
+struct str input_stage_advice(struct str stage)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (str_has(stage, str_from(kinds[i].name)))
+			return str_from(kinds[i].advice);
+	return (struct str){ 0 };
+}
+
+static struct str what_to_try(const struct advice *a, struct str stage)
+{
+	struct str known = input_stage_advice(stage);
+
+	if (known.len)
+		return known;
+	if (a->framework == FRAMEWORK_TENSORFLOW)
+		return STR(
+			"num_parallel_calls=tf.data.AUTOTUNE, cache() before it, or vectorise it "
+			"(batch before map)");
+	return STR("do this stage in more workers, once and for all before the training, or on the "
+		   "device");
+}
+
 static ow_status find_stage(struct advice *a, struct str *stage, bool *any, struct ow_error *err)
 {
 	struct table *t = table_new(a->m->mem, "pipeline", err);
@@ -48,18 +88,11 @@ static ow_status select_stage(struct advice *a, struct str stage, struct cost *c
 
 static ow_status advise(struct advice *a, struct ow_error *err)
 {
-	struct report report = {
-		.advice =
-			a->framework == FRAMEWORK_TENSORFLOW
-				? STR("num_parallel_calls=tf.data.AUTOTUNE, cache() before it, or "
-				      "vectorise it (batch before map)")
-				: STR("do this stage in more workers, once and for all before the "
-				      "training, or on the device"),
-		.falsified_by = STR("replace the stage by a constant: if input is as slow as "
-				    "before, another stage is the cause"),
-		.most = CONFIDENCE_MEDIUM,
-		.class = CLASS_INPUT
-	};
+	struct report report = { .falsified_by = STR(
+					 "replace the stage by a constant: if input is as slow as "
+					 "before, another stage is the cause"),
+				 .most = CONFIDENCE_MEDIUM,
+				 .class = CLASS_INPUT };
 	struct cost cost = { .effect = EFFECT_TIME };
 	struct str stage = { 0 };
 	char time[TIME_TEXT];
@@ -74,6 +107,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	if (!stage.len || !share_is_large(a, CLASS_INPUT))
 		return OW_OK;
 	report.where = stage;
+	report.advice = what_to_try(a, stage);
 	report.what = advice_text(a, "the slowest stage of the input pipeline is %.*s",
 				  (int)MIN(stage.len, 200), stage.ptr);
 	if (!advice_has_nodes(a))
