@@ -652,7 +652,7 @@ static bool has_several_jobs(const struct advice *a)
 	return false;
 }
 
-static ow_status look(struct advice *a)
+static ow_status prepare_facts(struct advice *a)
 {
 	struct event_filter all = EVENT_FILTER_ALL;
 
@@ -755,7 +755,7 @@ ow_status advice_make(struct model *m, const struct ow_list *names, struct arena
 	arena_init(&a->scratch, m->mem);
 	arena_init(&a->s.arena, m->mem);
 	arena_init(&a->s.g.arena, m->mem);
-	status = only_tfprof(names) ? OW_OK : look(a);
+	status = only_tfprof(names) ? OW_OK : prepare_facts(a);
 	for (size_t i = 0; status == OW_OK && i < rule_count; i++) {
 		a->rule = rules[i];
 		arena_clear(&a->scratch);

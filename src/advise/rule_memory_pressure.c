@@ -84,7 +84,8 @@ static struct str largest(struct advice *a, const struct heap_alive *alive)
 	return kept;
 }
 
-static ow_status look(struct advice *a, struct heaps *h, const struct heap_alive *alive)
+static ow_status report_full_heaps(struct advice *a, struct heaps *h,
+				   const struct heap_alive *alive)
 {
 	struct report report = { .falsified_by =
 					 STR("look at the peak after the change: 'opwatch memory'"),
@@ -135,7 +136,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	if (status == OW_OK)
 		status = heaps_alive(&h, NULL, &alive);
 	if (status == OW_OK)
-		status = look(a, &h, alive);
+		status = report_full_heaps(a, &h, alive);
 	heaps_release(&h);
 	return status;
 }

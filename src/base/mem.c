@@ -294,7 +294,7 @@ static void *take_whole(struct mem *mem, size_t len)
 	return ptr;
 }
 
-static bool keep(struct mem *mem, void *ptr, size_t len)
+static bool keep_pages(struct mem *mem, void *ptr, size_t len)
 {
 	bool kept = false;
 
@@ -378,7 +378,7 @@ static void free_block(struct mem *mem, void *ptr, size_t size)
 		return;
 	}
 	at -= colour_of(at);
-	if (!keep(mem, at, mapped_length(size)))
+	if (!keep_pages(mem, at, mapped_length(size)))
 		munmap(at, mapped_length(size));
 }
 

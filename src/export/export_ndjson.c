@@ -47,7 +47,7 @@ static ow_status block(struct export_table *table, struct ow_error *err)
 	return stream_flush(&table->stream, err);
 }
 
-static ow_status nothing(struct export_table *table, struct ow_error *err)
+static ow_status no_frame(struct export_table *table, struct ow_error *err)
 {
 	(void)table;
 	(void)err;
@@ -61,8 +61,8 @@ const struct export_format export_ndjson = {
 	.packings = 1u << PACKING_NONE | 1u << PACKING_GZIP | 1u << PACKING_ZSTD,
 	.usual = PACKING_NONE,
 	.prepare = prepare,
-	.begin = nothing,
+	.begin = no_frame,
 	.block = block,
-	.end = nothing,
+	.end = no_frame,
 	.release = release,
 };

@@ -188,7 +188,7 @@ static bool has_events(struct json_scan *scan)
 	return false;
 }
 
-static ow_status look(struct merge_file *file, struct json_scan *scan, struct ow_error *err)
+static ow_status read_outline(struct merge_file *file, struct json_scan *scan, struct ow_error *err)
 {
 	bool good;
 
@@ -220,7 +220,7 @@ static ow_status outline_file(struct merge_file *file, struct ow_error *err)
 
 	OW_TRY(file_enter(file, err));
 	json_scan_init(&scan, &file->in, err);
-	status = look(file, &scan, err);
+	status = read_outline(file, &scan, err);
 	json_scan_release(&scan);
 	file_leave(file);
 	if (status == OW_OK)

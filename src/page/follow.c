@@ -147,7 +147,7 @@ static ow_status read_again(struct ow_ui *ui, struct page_paths *chosen, struct 
 }
 
 /* Whether something has to be read again. Reports changes of files that are not read again. */
-static bool look(struct ow_ui *ui)
+static bool must_read_again(struct ow_ui *ui)
 {
 	if (ui->job || atomic_exchange(&ui->again, false))
 		return true;
@@ -222,7 +222,7 @@ static void *follow(void *arg)
 			read_chosen(ui, chosen);
 			continue;
 		}
-		if (atomic_load(&ui->frozen) || !look(ui))
+		if (atomic_load(&ui->frozen) || !must_read_again(ui))
 			continue;
 		begin = steady_ns();
 		if (read_again(ui, NULL, &err) == OW_OK)

@@ -101,7 +101,7 @@ static void add_job(struct buf *to, const struct ow_job *job)
 }
 
 /* Called with the lock held. */
-static ow_status look(struct ow_ui *u, struct buf *to, struct ow_error *err)
+static ow_status list_jobs(struct ow_ui *u, struct buf *to, struct ow_error *err)
 {
 	struct ow_job job = { .size = sizeof(job) };
 	struct ow_error none = { 0 };
@@ -131,7 +131,7 @@ PAGE_HANDLER(jobs)
 
 	(void)request;
 	pthread_mutex_lock(&u->watch_lock);
-	status = look(u, &reply->body, &err);
+	status = list_jobs(u, &reply->body, &err);
 	pthread_mutex_unlock(&u->watch_lock);
 	if (status != OW_OK)
 		page_fail(reply, status, &err);

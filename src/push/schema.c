@@ -272,8 +272,9 @@ static ow_status look_at_name(const struct plan *plan, const char *cluster,
 	return OW_OK;
 }
 
-static ow_status look(const struct plan *plan, const char *cluster, struct click *click,
-		      struct buf *text, struct there *there, struct ow_error *err)
+static ow_status read_existing_tables(const struct plan *plan, const char *cluster,
+				      struct click *click, struct buf *text, struct there *there,
+				      struct ow_error *err)
 {
 	struct str rest, line, name, engine;
 
@@ -295,7 +296,7 @@ static ow_status make(const struct plan *plan, const char *cluster, struct click
 {
 	struct there there;
 
-	OW_TRY(look(plan, cluster, click, text, &there, err));
+	OW_TRY(read_existing_tables(plan, cluster, click, text, &there, err));
 	if (there.fixed < ARRAY_COUNT(fixed_tables) + (cluster ? 1 : 0))
 		OW_TRY(make_fixed(click, cluster, text, err));
 	OW_TRY(set_version(plan, cluster, click, text, err));

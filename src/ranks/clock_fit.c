@@ -258,20 +258,20 @@ static double lowest(const struct region *r, double drift)
 	return most;
 }
 
-static double room(const struct region *r, double drift)
+static double offset_range(const struct region *r, double drift)
 {
 	return highest(r, drift) - lowest(r, drift);
 }
 
-/* The drift with the most room; room is concave. */
-static double roomiest(const struct region *r)
+/* Returns the drift that leaves the widest range of offsets; the width is concave in the drift. */
+static double drift_with_widest_range(const struct region *r)
 {
 	double a = -CLOCK_DRIFT_MOST, b = CLOCK_DRIFT_MOST;
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		double left = a + (b - a) / 3, right = b - (b - a) / 3;
 
-		if (room(r, left) < room(r, right))
+		if (offset_range(r, left) < offset_range(r, right))
 			a = left;
 		else
 			b = right;
@@ -282,12 +282,12 @@ static double roomiest(const struct region *r)
 /* The last drift with room between a good and another one. */
 static double edge(const struct region *r, double good, double other)
 {
-	if (room(r, other) >= 0)
+	if (offset_range(r, other) >= 0)
 		return other;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		double middle = (good + other) / 2;
 
-		if (room(r, middle) >= 0)
+		if (offset_range(r, middle) >= 0)
 			good = middle;
 		else
 			other = middle;
@@ -429,7 +429,7 @@ static bool message_line(const struct fitting *f, size_t first, size_t end, cons
 	apart = end_distance(f, first, end, PAIR_A_TO_B, l, &there) -
 		end_distance(f, first, end, PAIR_B_TO_A, l, &back);
 	return there >= CLOCK_PAIRS_LEAST && back >= CLOCK_PAIRS_LEAST &&
-	       fabs(apart) <= SKEW_PART * room(r, best) / 2;
+	       fabs(apart) <= SKEW_PART * offset_range(r, best) / 2;
 }
 
 /* Pairs [first, end). False: impossible, and why. */
@@ -476,8 +476,8 @@ static bool fit_piece(struct fitting *f, size_t first, size_t end, struct clock_
 			*why = "messages go in one direction only";
 			return false;
 		}
-		best = roomiest(&r);
-		if (room(&r, best) >= 0)
+		best = drift_with_widest_range(&r);
+		if (offset_range(&r, best) >= 0)
 			break;
 		if (!robust)
 			l = (struct line){ (highest(&r, best) + lowest(&r, best)) / 2, best };

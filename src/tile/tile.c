@@ -232,8 +232,8 @@ static struct buckets scratch_of(const struct building *b, uint32_t level, uint3
 	return (struct buckets){ b->scratch + ((size_t)level * 3 + which) * TILE_BUCKETS, 0 };
 }
 
-static ow_status keep(struct building *b, uint32_t level, uint64_t index,
-		      const struct buckets *tile)
+static ow_status store_tile(struct building *b, uint32_t level, uint64_t index,
+			    const struct buckets *tile)
 {
 	struct row_store *row = b->row;
 	struct mem *mem = b->t->mem;
@@ -262,7 +262,7 @@ static ow_status build_tile(struct building *b, struct range r, uint32_t level, 
 	}
 	if (!level) {
 		scan_tile(b->t, b->row, in, level, index, out);
-		return keep(b, level, index, out);
+		return store_tile(b, level, index, out);
 	}
 	out->count = 0;
 	for (uint32_t half = 0; half < 2; half++) {
@@ -271,7 +271,7 @@ static ow_status build_tile(struct building *b, struct range r, uint32_t level, 
 		OW_TRY(build_tile(b, in, level - 1, index * 2 + half, &child));
 		merge_child(b->t, b->row, level, index, half, &child, out);
 	}
-	return keep(b, level, index, out);
+	return store_tile(b, level, index, out);
 }
 
 static int compare_kept(const void *x, const void *y)

@@ -39,7 +39,7 @@ static void add_columns(struct table *out)
 	table_add_column(out, "change_bytes", "change", TYPE_INT, UNIT_BYTES);
 }
 
-static ow_status look(struct heaps *h, int64_t ts, struct moment *out)
+static ow_status memory_at_time(struct heaps *h, int64_t ts, struct moment *out)
 {
 	uint32_t *rows = ARENA_ARRAY(&h->arena, uint32_t, h->count);
 	struct heap_state *state = ARENA_ARRAY(&h->arena, struct heap_state, h->count);
@@ -216,9 +216,9 @@ static ow_status run_memory_at_view(struct model *m, const struct view_options *
 
 	add_columns(out);
 	if (status == OW_OK)
-		status = look(&h, h.filter.from_ns, &start);
+		status = memory_at_time(&h, h.filter.from_ns, &start);
 	if (status == OW_OK)
-		status = look(&h, h.filter.to_ns, &end);
+		status = memory_at_time(&h, h.filter.to_ns, &end);
 	for (uint32_t i = 0; status == OW_OK && i + 1 < h.count; i++)
 		status = add_heap(&h, h.order[i], &start, &end, options->limit, out);
 	heaps_release(&h);

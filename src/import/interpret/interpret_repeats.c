@@ -49,7 +49,7 @@ static ow_status collect_programs(struct interpret *x, uint32_t t, interpret_nam
 	return OW_OK;
 }
 
-static bool same(const struct programs *p, size_t from_end_a, size_t from_end_b)
+static bool same_program(const struct programs *p, size_t from_end_a, size_t from_end_b)
 {
 	return p->list[p->count - 1 - from_end_a].name.v ==
 	       p->list[p->count - 1 - from_end_b].name.v;
@@ -62,9 +62,9 @@ static size_t find_period(const struct programs *p, size_t *border, size_t *firs
 	size_t period = 0;
 
 	for (size_t i = 1, k = 0; i < p->count; i++) {
-		while (k && !same(p, i, k))
+		while (k && !same_program(p, i, k))
 			k = border[k - 1];
-		k += same(p, i, k);
+		k += same_program(p, i, k);
 		border[i] = k;
 		/* the last i + 1 programs repeat with this period */
 		if ((i + 1 - k) * LEAST <= i + 1) {

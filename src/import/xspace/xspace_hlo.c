@@ -692,7 +692,7 @@ str_id xspace_hlo_op(struct xspace *x, uint32_t row)
 	return op->op;
 }
 
-static bool keep(struct xspace *x, struct str *text)
+static bool copy_text(struct xspace *x, struct str *text)
 {
 	*text = text->len ? arena_str(&x->arena, *text) : STR("");
 	return text->ptr != NULL;
@@ -703,8 +703,9 @@ ow_status xspace_hlo_add(struct xspace *x, const struct hlo_op *op, uint32_t *ro
 	struct hlo *h = &x->hlo;
 	struct hlo_op kept = *op;
 
-	if (!keep(x, &kept.name) || !keep(x, &kept.scope) || !keep(x, &kept.category) ||
-	    !keep(x, &kept.file) || !vec_reserve(x->mem, h->ops, h->cap, (size_t)h->count + 2))
+	if (!copy_text(x, &kept.name) || !copy_text(x, &kept.scope) ||
+	    !copy_text(x, &kept.category) || !copy_text(x, &kept.file) ||
+	    !vec_reserve(x->mem, h->ops, h->cap, (size_t)h->count + 2))
 		return xspace_no_memory(x);
 	if (!h->count)
 		h->ops[h->count++] = (struct hlo_op){ 0 };

@@ -271,7 +271,7 @@ struct look {
 };
 
 /* The next byte is the same in all events of the shape. */
-static bool same(struct look *l, uint8_t byte)
+static bool expect_byte(struct look *l, uint8_t byte)
 {
 	if (l->at >= l->size || l->event[l->at] != byte)
 		return false;
@@ -299,7 +299,8 @@ static bool number(struct look *l, struct xplace *place)
 
 static bool optional(struct look *l, uint8_t tag, struct xplace *place)
 {
-	return l->at >= l->size || l->event[l->at] != tag || (same(l, tag) && number(l, place));
+	return l->at >= l->size || l->event[l->at] != tag ||
+	       (expect_byte(l, tag) && number(l, place));
 }
 
 static bool id_of_stat(struct look *l, size_t *id)
@@ -307,13 +308,13 @@ static bool id_of_stat(struct look *l, size_t *id)
 	uint8_t first = l->at < l->size ? l->event[l->at] : 0xff, second;
 
 	*id = first & 0x7f;
-	if (!same(l, first))
+	if (!expect_byte(l, first))
 		return false;
 	if (first < 0x80)
 		return true;
 	second = l->at < l->size ? l->event[l->at] : 0xff;
 	*id |= (size_t)second << 7;
-	return second < 0x80 && same(l, second);
+	return second < 0x80 && expect_byte(l, second);
 }
 
 /* The value of a stat that is wanted, up to `end`. */
@@ -327,7 +328,7 @@ static bool value(struct look *l, struct xwanted wanted, size_t end)
 		return false;
 	s->has |= XSTAT_BIT(wanted.stat);
 	s->values[s->value_count].stat = wanted.stat;
-	return same(l, tag) && number(l, &s->values[s->value_count++]) && l->at == end;
+	return expect_byte(l, tag) && number(l, &s->values[s->value_count++]) && l->at == end;
 }
 
 static bool stat(struct look *l)
@@ -335,14 +336,14 @@ static bool stat(struct look *l)
 	size_t end, id;
 	uint8_t len;
 
-	if (!same(l, PB_TAG(4, PB_BYTES)) || l->at >= l->size)
+	if (!expect_byte(l, PB_TAG(4, PB_BYTES)) || l->at >= l->size)
 		return false;
 	len = l->event[l->at];
-	if (len > 0x7f || !same(l, len))
+	if (len > 0x7f || !expect_byte(l, len))
 		return false;
 	end = l->at + len;
-	if (end > l->size || !same(l, PB_TAG(1, PB_VARINT)) || !id_of_stat(l, &id) || l->at > end ||
-	    id >= l->plane->wanted_count)
+	if (end > l->size || !expect_byte(l, PB_TAG(1, PB_VARINT)) || !id_of_stat(l, &id) ||
+	    l->at > end || id >= l->plane->wanted_count)
 		return false;
 	l->shape.stat_count++;
 	if (l->plane->wanted[id].kinds && (l->at == end || !value(l, l->plane->wanted[id], end)))
@@ -353,8 +354,8 @@ static bool stat(struct look *l)
 
 static bool measure_event(struct look *l)
 {
-	if (!same(l, PB_TAG(4, PB_BYTES)) || !same(l, (uint8_t)(l->size - 2)) ||
-	    !same(l, PB_TAG(1, PB_VARINT)) || !number(l, &l->shape.entry) ||
+	if (!expect_byte(l, PB_TAG(4, PB_BYTES)) || !expect_byte(l, (uint8_t)(l->size - 2)) ||
+	    !expect_byte(l, PB_TAG(1, PB_VARINT)) || !number(l, &l->shape.entry) ||
 	    !optional(l, PB_TAG(2, PB_VARINT), &l->shape.offset) ||
 	    !optional(l, PB_TAG(3, PB_VARINT), &l->shape.duration))
 		return false;

@@ -88,7 +88,7 @@ static void take(struct xspace *x, const struct xplane *plane, const struct xval
 	}
 }
 
-static ow_status keep(struct xspace *x, const struct memory *m)
+static ow_status add_heap(struct xspace *x, const struct memory *m)
 {
 	if (x->heap_count >= UINT32_MAX - 1 ||
 	    !vec_push(x->mem, x->heaps, x->heap_count, x->heap_cap,
@@ -119,7 +119,7 @@ ow_status xspace_take_memory(struct xspace *x, const struct xplane *plane, struc
 		name_ordinal(x, &m.row, m.ordinal);
 	else
 		m.row.device = device_of(x, m.allocator, plane);
-	return keep(x, &m);
+	return add_heap(x, &m);
 }
 
 static int by_time(const void *a, const void *b)

@@ -642,7 +642,7 @@ static ow_status join_lines(struct xspace *x, struct xplane *plane)
 }
 
 /* A copy for as long as the plane is read. */
-static struct str keep(struct xspace *x, struct str text, bool *failed)
+static struct str copy_for_plane(struct xspace *x, struct str text, bool *failed)
 {
 	struct str copy = text.len ? arena_str(&x->shelf, text) : STR("");
 
@@ -723,9 +723,9 @@ static ow_status add_event_entry(struct xspace *x, struct xplane *plane, uint64_
 
 	while (pb_next(&r, &f)) {
 		if (f.tag == PB_TAG(2, PB_BYTES))
-			entry.name = keep(x, pb_str(&f), &failed);
+			entry.name = copy_for_plane(x, pb_str(&f), &failed);
 		else if (f.tag == PB_TAG(4, PB_BYTES))
-			entry.display = keep(x, pb_str(&f), &failed);
+			entry.display = copy_for_plane(x, pb_str(&f), &failed);
 	}
 	entry.stats = keep_stats(x, message, &failed);
 	return !failed && xspace_add_entry(x, plane, id, &entry) ? OW_OK : xspace_no_memory(x);
@@ -743,7 +743,7 @@ static ow_status add_stat_entry(struct xspace *x, struct xplane *plane, uint64_t
 		return xspace_no_memory(x);
 	while (pb_next(&message, &f))
 		if (f.tag == PB_TAG(2, PB_BYTES))
-			name = keep(x, pb_str(&f), &failed);
+			name = copy_for_plane(x, pb_str(&f), &failed);
 	plane->stats[row] = (struct xstat_entry){ .name = name, .stat = (uint8_t)xstat_of(name) };
 	return failed ? xspace_no_memory(x) : OW_OK;
 }
@@ -755,7 +755,7 @@ static ow_status add_value(struct xspace *x, struct xplane *plane, struct pb mes
 
 	if (!xvalue_read(message, &value))
 		return OW_OK;
-	value.text = keep(x, value.text, &failed);
+	value.text = copy_for_plane(x, value.text, &failed);
 	if (failed || !vec_push(x->mem, plane->values, plane->value_count, plane->value_cap, value))
 		return xspace_no_memory(x);
 	return OW_OK;

@@ -532,7 +532,7 @@ static ow_status add_leaf_samples(struct pprof *p, uint32_t node)
 	}
 }
 
-static ow_status walk(struct pprof *p)
+static ow_status add_samples_of_tree(struct pprof *p)
 {
 	for (uint32_t i = 1; i < p->tree->node_count; i++) {
 		const struct tree_node *node = &p->tree->nodes[i];
@@ -756,7 +756,7 @@ static ow_status build(struct pprof *p, const struct out *out)
 		return error_no_memory(p->err);
 	p->strings[0] = STR("");
 	p->string_count = 1;
-	OW_TRY(walk(p));
+	OW_TRY(add_samples_of_tree(p));
 	return write_packed(p, out);
 }
 

@@ -9,7 +9,7 @@
 #define LOOK_AHEAD ((size_t)64 << 10) /* room for a key and the first bytes of its value */
 
 /* Makes the window contain scan->offset and, unless the input ends, LOOK_AHEAD bytes. */
-static bool look(struct json_scan *scan, size_t *p)
+static bool load_ahead(struct json_scan *scan, size_t *p)
 {
 	uint64_t end = scan->base + scan->len;
 
@@ -28,7 +28,7 @@ static bool skip_to_token(struct json_scan *scan, bool commas, size_t *p)
 	for (;;) {
 		size_t start;
 
-		if (!look(scan, p))
+		if (!load_ahead(scan, p))
 			return false;
 		start = *p;
 		*p = json_scan_skip_gap(scan, start, commas);

@@ -31,7 +31,7 @@ static uint64_t left_behind(const struct tfrecord *r, uint64_t offset)
 	return r->window.in->size - offset;
 }
 
-static const unsigned char *look(struct tfrecord *r, uint64_t offset, size_t len)
+static const unsigned char *bytes_at(struct tfrecord *r, uint64_t offset, size_t len)
 {
 	const unsigned char *at = window_at(&r->window, offset, len);
 
@@ -47,7 +47,7 @@ static bool header_at(struct tfrecord *r, uint64_t offset, uint64_t *len)
 
 	if (left_behind(r, offset) < TFRECORD_HEADER)
 		return false;
-	header = look(r, offset, TFRECORD_HEADER);
+	header = bytes_at(r, offset, TFRECORD_HEADER);
 	return header && tfrecord_header(header, len);
 }
 
@@ -65,14 +65,14 @@ static bool data_is_good(struct tfrecord *r, uint64_t offset, uint64_t len)
 	uint32_t crc = 0;
 
 	while (len > CHUNK) {
-		at = look(r, offset, CHUNK);
+		at = bytes_at(r, offset, CHUNK);
 		if (!at)
 			return false;
 		crc = crc32c_extend(crc, at, CHUNK);
 		offset += CHUNK;
 		len -= CHUNK;
 	}
-	at = look(r, offset, (size_t)len + TFRECORD_FOOTER);
+	at = bytes_at(r, offset, (size_t)len + TFRECORD_FOOTER);
 	return at && crc32c_mask(crc32c_extend(crc, at, (size_t)len)) == pb_load32(at + len);
 }
 
@@ -84,7 +84,7 @@ static uint64_t search(struct tfrecord *r, uint64_t from)
 
 	while (end - from >= TFRECORD_HEADER + TFRECORD_FOOTER) {
 		size_t span = (size_t)MIN(end - from, (uint64_t)CHUNK);
-		const unsigned char *at = look(r, from, span);
+		const unsigned char *at = bytes_at(r, from, span);
 
 		if (!at)
 			return end;
@@ -169,5 +169,5 @@ bool tfrecord_next(struct tfrecord *r)
 
 const unsigned char *tfrecord_data(struct tfrecord *r)
 {
-	return look(r, r->data_offset, (size_t)r->data_len);
+	return bytes_at(r, r->data_offset, (size_t)r->data_len);
 }
