@@ -12,10 +12,12 @@
 struct aligning {
 	struct builder *b;
 	struct model *m;
-	const struct worker **clock; /* per source: a worker whose clock is fitted, or NULL */
+	/* one entry per source file: its worker if that worker's clock is fitted, else NULL */
+	const struct worker **clock;
 };
 
-/* Before a clock was set back, times are at most those at which the new one began. */
+/* Converts a time of a worker to the reference clock. If the worker's clock was set back, a time
+ * before that moment is cut to the moment at which the new clock begins. */
 static int64_t move(const struct worker *w, int64_t ns)
 {
 	int64_t moved;
@@ -129,7 +131,8 @@ static ow_status move_all(const struct aligning *a, struct ow_error *err)
 	return order_heap(a->b);
 }
 
-/* Which clock each file has; false when there is nothing to move. */
+/* Finds the fitted clock of each source file; false if no file has one, so that no time has to
+ * be moved. */
 static bool find_clocks(const struct aligning *a, const struct ranks_job *job)
 {
 	bool any = false;

@@ -28,7 +28,8 @@ static double part_ns(const struct worker_step *s, enum part part)
 	}
 }
 
-/* How much more of a part a worker has in its slow steps than the median of its peers, in ns. */
+/* How many ns longer a part of the step (computation, input, …) takes on a worker, in its slow
+ * steps, than on the median of its peers. */
 static double part_excess(struct judge *j, size_t worker, enum part part)
 {
 	struct ranks_job *job = j->job;
@@ -53,7 +54,8 @@ static double part_excess(struct judge *j, size_t worker, enum part part)
 	return sum;
 }
 
-/* A sum over a worker's operations, per step of its recording. */
+/* A number of a worker (calls, float operations, bytes) summed over all its operations, per
+ * step. */
 struct work_sum {
 	double count, flops, ns;
 };
@@ -72,7 +74,8 @@ static struct work_sum work_of(const struct worker *w)
 	return sum;
 }
 
-/* The ratio of a worker's count, float operations or bytes in all-to-alls to the median of its peers; 1 when unknown. */
+/* The ratio of a worker's calls, float operations or all-to-all bytes to the median of its
+ * peers; 1 when unknown. */
 static double work_ratio(struct judge *j, size_t worker, unsigned which)
 {
 	double mine = 0, others;
@@ -102,7 +105,7 @@ static double work_ratio(struct judge *j, size_t worker, unsigned which)
 	return others > 0 && mine > 0 ? mine / others : 1;
 }
 
-/* The frequency of the peers' devices over the worker's; 1 where unknown. */
+/* The median device frequency of the peers divided by that of the worker; 1 when unknown. */
 static double frequency_ratio(struct judge *j, size_t worker)
 {
 	size_t count = 0;
@@ -115,7 +118,7 @@ static double frequency_ratio(struct judge *j, size_t worker)
 	return ranks_median_real(j->scratch, count) / j->job->workers[worker].frequency;
 }
 
-/* The operation that takes longest above what it takes on the peers. */
+/* The operation of a worker whose time exceeds the peers' time for the same operation by most. */
 static const struct worker_op *worst_op(struct judge *j, size_t worker, double *ratio)
 {
 	const struct worker *w = &j->job->workers[worker];
@@ -147,7 +150,7 @@ static const struct worker_op *worst_op(struct judge *j, size_t worker, double *
 	return worst;
 }
 
-/* What a line takes of a steady step: of the device, or of the host. */
+/* Time that a line of code takes in a steady step, on the device or on the host. */
 static double line_ns(const struct worker *w, const struct worker_line *line, bool device)
 {
 	size_t steady = 0;
@@ -227,13 +230,14 @@ static enum cause cause_of(struct judge *j, size_t worker, const struct worker_o
 	if (work_ratio(j, worker, 0) > 1.03 || work_ratio(j, worker, 1) > 1.03 ||
 	    work_ratio(j, worker, 2) > 1.10)
 		return CAUSE_MORE_WORK;
-	/* The clock is the cause when it explains at least half of the excess. */
+	/* A lower device frequency is the cause when it explains at least half of the worker's
+	 * excess time. */
 	if (frequency_ratio(j, worker) - 1 > fmax(0.02, middle / 2))
 		return CAUSE_CLOCK_FREQUENCY;
 	return CAUSE_COMPUTE;
 }
 
-/* Adds to a text in a buffer of `size` bytes; what does not fit is cut. */
+/* Appends formatted text to a buffer of `size` bytes; text that does not fit is cut off. */
 static __attribute__((format(printf, 3, 4))) void add_text(char *text, size_t size,
 							   const char *format, ...)
 {
@@ -284,7 +288,7 @@ static ow_status add_blamed(struct judge *j, int64_t number)
 		       : error_no_memory(j->err);
 }
 
-/* Whether the stragglers are the workers of hosts that are slow as a whole. */
+/* Whether the stragglers are exactly the workers of hosts that are slow as a whole. */
 static bool are_hosts(const struct judge *j)
 {
 	for (size_t i = 0; i < j->job->worker_count; i++)
@@ -321,7 +325,8 @@ static ow_status blame_workers(struct judge *j)
 	return OW_OK;
 }
 
-/* The step as recorded, against the step with slow groups like groups like them. */
+/* How much longer the recorded step is than a replayed step in which slow groups move data as
+ * fast as groups like them. */
 static double slowdown_by_links(struct judge *j)
 {
 	if (!j->job->slow_link_count)
@@ -342,7 +347,7 @@ static bool is_member(const struct ranks_job *job, const struct slow_link *link,
 	return false;
 }
 
-/* How much a slow group loses in all its collectives. */
+/* The time that a slow group loses in all its collectives against groups like it. */
 static double link_loss(const struct ranks_job *job, const struct slow_link *link)
 {
 	double loss = 0;
@@ -362,7 +367,8 @@ static double link_loss(const struct ranks_job *job, const struct slow_link *lin
 	return loss;
 }
 
-/* A rank that all slow groups share, when there are two or more of different ranks; SIZE_MAX without. */
+/* The rank that is a member of all slow groups, if there are two or more groups of different
+ * ranks; else SIZE_MAX. */
 static size_t shared_member(const struct ranks_job *job)
 {
 	size_t found = SIZE_MAX, whole = 0;
@@ -446,7 +452,8 @@ ow_status judge_blame(struct judge *j)
 	link = slowdown_by_links(j);
 	if (link >= LEAST_SLOWDOWN && link > rank && link > even)
 		return blame_link(j, link);
-	/* A stage that does more work where it would wait anyway costs nothing. */
+	/* A pipeline stage that does more work only while it would wait anyway does not make the
+	 * step longer. */
 	if (stage < 0 || !(even >= LEAST_SLOWDOWN) || even < rank ||
 	    !(job->slowdown >= LEAST_SLOWDOWN))
 		return blame_workers(j);

@@ -15,23 +15,28 @@
 #define BALANCE_ROUNDS 200
 #define DRIFT_UNSURE 2e-4
 
-/* Workers whose times can be compared as they are. */
+/* One clock: workers (of one file or host) whose times can be compared without conversion. */
 struct node {
-	uint32_t first; /* worker */
+	uint32_t first; /* index of one worker that has this clock */
 	bool reached;
 	struct {
 		double offset, drift;
 	} line;
-	double low, high, likely; /* against the reference, at the middle */
+	/* offset to the reference clock at the middle of the recording: certain bounds, and the
+	 * estimate with its error */
+	double low, high, likely;
 	const char *why;
-	size_t parent; /* of the likely path: 2 × edge, + 1 when it comes from the edge's b */
-	struct clock_piece *pieces; /* by time; NULL: one line is enough */
+	/* edge to the parent on the path with the smallest error: 2 × edge, + 1 if the parent is
+	 * the edge's node b */
+	size_t parent;
+	/* sorted by time; NULL when one straight line describes the clock */
+	struct clock_piece *pieces;
 	size_t piece_count;
 };
 
-/* A pair of collectives of two nodes. */
+/* One collective that workers of two nodes (clocks) both took part in. */
 struct link_pair {
-	uint32_t a, b; /* nodes, a < b */
+	uint32_t a, b; /* indexes of the two nodes, a < b */
 	uint32_t meeting, member_a, member_b;
 };
 
@@ -44,10 +49,11 @@ struct clocks {
 	struct ranks_job *job;
 	struct ow_error *err;
 	struct arena arena;
-	uint32_t *node_of; /* per worker */
+	uint32_t *node_of; /* node (clock) of each worker */
 	struct node *nodes;
 	uint32_t node_count;
-	int64_t *middle; /* per node: of its recording, in its own time */
+	/* one entry per node: the middle of its recording, in the node's own time */
+	int64_t *middle;
 	struct link_pair *pairs;
 	size_t pair_count, pair_cap;
 	struct edge *edges;
@@ -139,7 +145,8 @@ static const struct collective *member_collective(const struct ranks_job *job, u
 	return &job->workers[m->worker].collectives[m->collective];
 }
 
-/* False: it says nothing of the clocks. */
+/* Which of the two workers waits for the other in this collective; false when the collective
+ * says nothing about their clocks. */
 static bool direction_of(const struct ranks_job *job, const struct link_pair *p, uint8_t *direction)
 {
 	const struct collective *a = member_collective(job, p->member_a),
@@ -156,7 +163,8 @@ static bool direction_of(const struct ranks_job *job, const struct link_pair *p,
 		return a->kind != b->kind;
 	}
 	if (a->peer < 0 || (a->peer != wa->rank && a->peer != wb->rank))
-		return false; /* a broadcast whose root is not known, or neither of both */
+		/* a broadcast whose root is unknown, or is not one of these two workers */
+		return false;
 	*direction = a->peer == wa->rank ? PAIR_A_TO_B : PAIR_B_TO_A;
 	return true;
 }
@@ -204,7 +212,8 @@ static ow_status make_edges(struct clocks *c)
 	return OW_OK;
 }
 
-/* The span of a fit that holds at the middle of b. */
+/* The part of a fit (a clock may have been set in between) that holds at the middle of node b's
+ * recording. */
 static const struct clock_span *span_of(const struct clocks *c, const struct edge *e)
 {
 	const struct clock_span *s = e->fit.spans;
@@ -214,7 +223,7 @@ static const struct clock_span *span_of(const struct clocks *c, const struct edg
 	return s;
 }
 
-/* What an edge adds to the offset of the node that it comes from. */
+/* The offset, with its bounds, that is added when the path to the reference takes an edge. */
 struct addition {
 	double offset, low, high, drift;
 };
@@ -243,8 +252,8 @@ static bool is_usable(const struct clocks *c, const struct edge *e, bool forward
 	return true;
 }
 
-/* Offsets hold at the middle of each recording. If the middles are not at one moment, the drift between them comes on top, and what it could be
- * widens what is certain. */
+/* Offsets hold at the middle of each recording. If the two middles are different moments, the
+ * drift between them is added to the offset, and the possible drift widens the certain bounds. */
 static struct addition edge_addition(const struct clocks *c, const struct edge *e, bool forward)
 {
 	const struct clock_span *s = span_of(c, e);
@@ -254,14 +263,16 @@ static struct addition edge_addition(const struct clocks *c, const struct edge *
 	away = (double)(c->middle[e->b] - c->middle[e->a]) + s->offset;
 	moved = from == c->nodes ? 0 : from->line.drift * sign * away;
 	if (!forward)
-		moved -= s->drift * away; /* the fit holds at b's middle, it is wanted at a's */
+		/* the fit gives the offset at b's middle; the caller wants it at a's middle */
+		moved -= s->drift * away;
 	away = from == c->nodes && forward ? 0 : fabs(away) * DRIFT_UNSURE;
 	return (struct addition){ sign * s->offset + moved,
 				  (forward ? s->low : -s->high) + moved - away,
 				  (forward ? s->high : -s->low) + moved + away, sign * s->drift };
 }
 
-/* Relaxes all edges until nothing changes: the tightest certain bounds and the best likely path to the reference. */
+/* Relaxes all edges (as in Bellman-Ford) until nothing changes: finds the tightest certain
+ * bounds of every clock and the path to the reference with the smallest error. */
 static void reach(struct clocks *c)
 {
 	bool changed = true;
@@ -309,7 +320,8 @@ static void reach(struct clocks *c)
 	}
 }
 
-/* Bounds that cross: the pairs of several ranks cannot all be right, and nothing is certain about this clock. */
+/* Drops certain bounds whose lower limit is above the upper limit: the pairs of several ranks
+ * cannot all be right, so nothing is certain about this clock. */
 static void drop_contradictions(struct clocks *c)
 {
 	for (uint32_t n = 1; n < c->node_count; n++)
@@ -320,7 +332,8 @@ static void drop_contradictions(struct clocks *c)
 		}
 }
 
-/* Least squares over the edges, each weighted by how sure it is. */
+/* Distributes contradictions between edges by least squares; each edge is weighted by how
+ * certain its fit is. */
 static void balance(struct clocks *c, double *sum, double *weight, double *slope)
 {
 	for (unsigned round = 0; round < BALANCE_ROUNDS && c->edge_count > c->node_count - 1;
@@ -363,7 +376,8 @@ static void balance(struct clocks *c, double *sum, double *weight, double *slope
 	}
 }
 
-/* The span of an edge as a piece of the clock of its b, or turned round as one of its a. */
+/* Converts a part of an edge's fit to a piece of node b's clock, or, inverted, to a piece of
+ * node a's clock. */
 static struct clock_piece edge_piece(const struct edge *e, unsigned span, bool to_b)
 {
 	const struct clock_span *s = &e->fit.spans[span];
@@ -378,7 +392,8 @@ static struct clock_piece edge_piece(const struct edge *e, unsigned span, bool t
 				     span_add(s->origin, llround(s->offset)) };
 }
 
-/* First `one`, then `next`: a clock on that of its parent, and the parent's on the reference's. Both hold from the later beginning on. */
+/* Combines two conversions: `one` leads from a clock to its parent's, `next` from the parent's
+ * to the reference. The result holds from the later of the two beginnings on. */
 static struct clock_piece join_pieces(const struct clock_piece *one, const struct clock_piece *next,
 				      int64_t origin)
 {
@@ -394,7 +409,8 @@ static struct clock_piece join_pieces(const struct clock_piece *one, const struc
 				     .origin_ns = origin };
 }
 
-/* What balancing moved a clock by: from the piece nearest to where it is now, because around the moment at which a clock was set two may hold. */
+/* How far balancing moved a clock. It is measured from the piece whose offset is nearest to the
+ * present one, because around the moment at which a clock was set two pieces may hold. */
 static double moved_by(const struct clock_piece *pieces, size_t count, double offset)
 {
 	double moved = HUGE_VAL;
@@ -406,8 +422,9 @@ static double moved_by(const struct clock_piece *pieces, size_t count, double of
 }
 
 /*
- * The pieces of a clock that was set during the recording, or whose parent's was: those of the edge to the parent, each cut where the parent's change. Then
- * all are moved by what balancing moved the clock.
+ * Makes the pieces of a clock that was set during the recording, or whose parent's clock was: the
+ * pieces of the edge to the parent, each split where the parent's pieces change. Then all pieces
+ * are moved by as much as balancing moved the clock.
  */
 static ow_status make_pieces(struct clocks *c, uint32_t n)
 {
@@ -448,7 +465,7 @@ static ow_status make_pieces(struct clocks *c, uint32_t n)
 	return OW_OK;
 }
 
-/* Parents are done before their children. */
+/* Makes the pieces of all clocks; a parent's pieces are made before those of its children. */
 static ow_status make_all_pieces(struct clocks *c)
 {
 	bool *done = ARENA_ARRAY(&c->arena, bool, c->node_count + 1);
@@ -515,7 +532,8 @@ static ow_status set_workers(struct clocks *c)
 	return OW_OK;
 }
 
-/* The members of the largest set of clocks that fits connect; in `set`, one number per node. */
+/* Finds the largest set of clocks that fits connect. `set` receives the number of its set for
+ * each node; `count` is the size of the largest set. */
 static uint32_t largest_set(const struct clocks *c, uint32_t *set, uint32_t *count)
 {
 	uint32_t best = 0, most = 0;
@@ -549,7 +567,8 @@ static uint32_t largest_set(const struct clocks *c, uint32_t *set, uint32_t *cou
 	return best;
 }
 
-/* Clocks whose collectives contradict those of most others, which agree with each other, are of another run. */
+/* Marks workers as members of another run: their collectives contradict those of most other
+ * clocks, which agree with each other. */
 static ow_status find_outsiders(struct clocks *c)
 {
 	uint32_t *set = ARENA_ARRAY(&c->arena, uint32_t, c->node_count + 1), members, largest;

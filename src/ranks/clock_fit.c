@@ -1,7 +1,9 @@
 /*
- * clock_fit.c: offset and drift between two clocks (clock_fit.h). First a robust line through the differences of the ends, split where a clock was
- * set. Pairs that contradict this line are rejected. Each pair that is left bounds the line from above and below; the region of all lines that
- * keep these bounds is computed over convex hulls, so that what is certain costs little more than sorting.
+ * clock_fit.c: offset and drift between two clocks (clock_fit.h). First a robust line is fitted
+ * through the differences of the ends of collectives, and split where a clock was set. Pairs that
+ * contradict this line are rejected. Each remaining pair bounds the line from above and below; the
+ * region of all lines within these bounds is computed over convex hulls, so that the certain bounds
+ * cost little more than sorting.
  */
 #include "ranks/clock_fit.h"
 
@@ -12,18 +14,20 @@
 
 #define ROUNDS 60
 #define SPLITS 48
-#define FEW_POINTS 20 /* then both sides of a cut may have as few as a fit needs */
-#define FAR_PART 0.85 /* of the pairs are near the line, when the clock was not set */
-/* a cut leaves less of the distances; with two steps the first cut does not leave little */
+/* with fewer points than this, each side of a cut needs only CLOCK_PAIRS_LEAST points, else 5 */
+#define FEW_POINTS 20
+#define FAR_PART 0.85 /* share of the pairs that lie near the line when the clock was not set */
+/* a cut must reduce the distances to this share; with two settings of a clock the first cut does
+ * not reduce them far */
 #define CUT_GAIN 0.6
-#define SKEW_PART                                                                                  \
-	0.25 /* of what is certain: ends may differ systematically, which the spread does not show */
+/* estimated error as a share of the certain bounds: ends may differ systematically, which the spread does not show */
+#define SKEW_PART 0.25
 
 struct point {
 	double x, y;
 };
 
-/* One line: y = offset + drift * x, x from the origin. */
+/* A straight line: y = offset + drift * x; x is counted from fitting.origin. */
 struct line {
 	double offset, drift;
 };
@@ -32,10 +36,11 @@ struct fitting {
 	struct clock_pair *pairs;
 	size_t count;
 	double resolution;
-	int64_t origin; /* of all x */
-	int64_t base;	/* taken from all y, for precision */
+	int64_t origin; /* subtracted from all x values */
+	int64_t base;	/* subtracted from all y values, for precision */
 	struct arena arena;
-	struct point *ends; /* of mutual pairs: differences of the ends */
+	/* differences of the ends of collectives in which all members wait for all (PAIR_MUTUAL) */
+	struct point *ends;
 	double *scratch;
 	struct point *upper, *lower;
 };
@@ -105,7 +110,7 @@ static double offset_of(const struct fitting *f, const struct point *p, size_t n
 	return quantile(f->scratch, n, 0.5);
 }
 
-/* Quantile of the distances from the line. */
+/* A quantile of the distances of the points from the line. */
 static double spread(const struct fitting *f, const struct point *p, size_t n, const struct line *l,
 		     double part)
 {
@@ -114,7 +119,8 @@ static double spread(const struct fitting *f, const struct point *p, size_t n, c
 	return quantile(f->scratch, n, part);
 }
 
-/* Weighted least squares with weights that fall with the distance, a few rounds. */
+/* Improves a line by a few rounds of weighted least squares; the weight of a point falls with
+ * its distance. */
 static struct line refine(const struct fitting *f, const struct point *p, size_t n, struct line l)
 {
 	for (unsigned round = 0; round < 8 && n >= 6; round++) {
@@ -154,7 +160,8 @@ static struct line robust_line(const struct fitting *f, const struct point *p, s
 	return l;
 }
 
-/* The same without a drift, unless the drift explains a good part of the differences: in a short recording noise looks like one. */
+/* The most likely line. It has a drift only if the drift explains a good part of the
+ * differences: in a short recording noise looks like drift. */
 static struct line likely_line(const struct fitting *f, const struct point *p, size_t n)
 {
 	struct line l = robust_line(f, p, n), flat = { offset_of(f, p, n, 0), 0 };
@@ -172,7 +179,8 @@ static double summed_away(const struct fitting *f, const struct point *p, size_t
 	return sum;
 }
 
-/* Noise from one difference to the next, which a step of the clock changes once only. */
+/* The median change from one difference of ends to the next: noise, because setting a clock
+ * changes one difference only. */
 static double step_noise(const struct fitting *f, const struct point *p, size_t n)
 {
 	for (size_t i = 0; i + 1 < n; i++)
@@ -180,7 +188,8 @@ static double step_noise(const struct fitting *f, const struct point *p, size_t 
 	return n > 1 ? quantile(f->scratch, n - 1, 0.5) : 0;
 }
 
-/* The place to cut points at, or 0 when one line is good enough. */
+/* The index at which points are split because the clock was set there; 0 when one line is good
+ * enough. */
 static size_t find_cut(const struct fitting *f, const struct point *p, size_t n)
 {
 	double whole, best, noise = step_noise(f, p, n);
@@ -219,7 +228,8 @@ static double cross(struct point o, struct point a, struct point b)
 	return (a.x - o.x) * (b.y - o.y) - (a.y - o.y) * (b.x - o.x);
 }
 
-/* The hull of points from below (sign 1) or above (-1), in place; they are sorted by x. */
+/* Replaces points, which are sorted by x, by their convex hull from below (sign 1) or above
+ * (-1); returns how many are left. */
 static size_t hull(struct point *p, size_t n, double sign)
 {
 	size_t kept = 0;
@@ -239,7 +249,7 @@ struct region {
 	size_t upper_count, lower_count;
 };
 
-/* The highest and lowest offset of a line with this drift. */
+/* The highest (and below: the lowest) offset that a line with this drift may have. */
 static double highest(const struct region *r, double drift)
 {
 	double least = HUGE_VAL;
@@ -279,7 +289,8 @@ static double drift_with_widest_range(const struct region *r)
 	return (a + b) / 2;
 }
 
-/* The last drift with room between a good and another one. */
+/* Searches the last drift with possible offsets, between a possible drift (`good`) and an
+ * impossible one (`other`). */
 static double edge(const struct region *r, double good, double other)
 {
 	if (offset_range(r, other) >= 0)
@@ -292,7 +303,7 @@ static double edge(const struct region *r, double good, double other)
 		else
 			other = middle;
 	}
-	return other; /* just outside: nothing possible is left out */
+	return other; /* just outside of the possible drifts, so that none is left out */
 }
 
 static double extreme(const struct region *r, double a, double b, bool high)
@@ -360,7 +371,7 @@ static struct region make_region(struct fitting *f, size_t first, size_t end)
 	return r;
 }
 
-/* Rejects the pair that contradicts the line most; false when none does. */
+/* Rejects the pair that contradicts the line most; false when no pair contradicts it. */
 static bool reject_worst(struct fitting *f, size_t first, size_t end, const struct line *l,
 			 size_t *rejected)
 {
@@ -392,7 +403,8 @@ static void bound(const struct region *r, double best, struct clock_span *s, str
 	l->offset = fmin(fmax(l->offset, lowest(r, l->drift)), highest(r, l->drift));
 }
 
-/* The median distance of the ends of messages in one direction from a line; *count: how many there are. */
+/* The median distance from a line of the ends of messages in one direction; *count is the number
+ * of these messages. */
 static double end_distance(const struct fitting *f, size_t first, size_t end, uint8_t direction,
 			   const struct line *l, size_t *count)
 {
@@ -408,9 +420,10 @@ static double end_distance(const struct fitting *f, size_t first, size_t end, ui
 }
 
 /*
- * A line through the ends of messages, when both sides of a message end together, as those of NCCL do. Then the ends of messages in both directions lie on one
- * line. Where senders do not wait for the receiver, their ends come earlier, and the two directions differ: false, and the line is in
- * the middle of what is possible.
+ * Fits a line through the ends of messages, if both sides of a message end together, as with NCCL:
+ * then the ends of both directions lie on one line. If senders do not wait for the receiver, their
+ * ends come earlier and the two directions differ: the result is false, and the line is the middle
+ * of the possible region.
  */
 static bool message_line(const struct fitting *f, size_t first, size_t end, const struct region *r,
 			 double best, struct line *l)
@@ -432,7 +445,7 @@ static bool message_line(const struct fitting *f, size_t first, size_t end, cons
 	       fabs(apart) <= SKEW_PART * offset_range(r, best) / 2;
 }
 
-/* Pairs [first, end). False: impossible, and why. */
+/* Fits the pairs [first, end). Returns false, with the reason, when no line is possible. */
 static bool fit_piece(struct fitting *f, size_t first, size_t end, struct clock_span *s,
 		      size_t *rejected, const char **why)
 {
@@ -496,7 +509,7 @@ static bool fit_piece(struct fitting *f, size_t first, size_t end, struct clock_
 	return true;
 }
 
-/* How much the differences of the ends change from pair to pair. */
+/* The median change of the differences of ends from pair to pair. */
 static double variation(const struct fitting *f)
 {
 	double sum = 0;
@@ -509,7 +522,8 @@ static double variation(const struct fitting *f)
 	return sum;
 }
 
-/* By time. A clock that was set back has its times twice; then the order is that of the other clock. */
+/* Sorts the pairs by time. A clock that was set back has some times twice; then the other clock
+ * decides. */
 static void order_pairs(struct fitting *f)
 {
 	double sum;
@@ -534,7 +548,8 @@ static ow_status prepare(struct fitting *f, struct ow_error *err)
 	return OW_OK;
 }
 
-/* Cuts [first, end) where the clock was set; cuts has room for CLOCK_PIECES_MOST + 1. */
+/* Finds the places in [first, end) at which the clock was set; `cuts` has room for
+ * CLOCK_PIECES_MOST + 1. */
 static unsigned find_cuts(struct fitting *f, size_t *cuts)
 {
 	unsigned pieces = 1;
@@ -548,7 +563,8 @@ static unsigned find_cuts(struct fitting *f, size_t *cuts)
 		for (size_t k = cuts[i]; k < cuts[i + 1]; k++) {
 			const struct clock_pair *pair = &f->pairs[k];
 
-			/* Messages, too: when their ends differ more, only larger steps are found. */
+			/* Messages are included: their ends differ more, so that only larger
+			 * settings of the clock are found. */
 			p[n++] = (struct point){ (double)(pair->b_end - f->origin),
 						 (double)(pair->a_end - pair->b_end - f->base) };
 		}
@@ -564,8 +580,10 @@ static unsigned find_cuts(struct fitting *f, size_t *cuts)
 	return pieces;
 }
 
-/* When the clock was set is known to lie between two pairs; a clock that was set back has the times around twice. If the origin is there, either line may
- * hold for it. */
+/* The moment at which the clock was set lies between two pairs. A clock that was set back has the
+ * times around that moment twice. If the origin is among these times, either line may hold at the
+ * origin.
+ */
 static void widen_gaps(const struct fitting *f, struct clock_fit *fit)
 {
 	for (unsigned i = 0; i + 1 < fit->span_count; i++) {

@@ -1,6 +1,7 @@
 /*
- * identity.c: which of the workers that were read belong to one job (ranks.h): copies, other runs and other jobs are set aside, the rest is put
- * into the order of ranks. Names of files do not decide anything here.
+ * identity.c: decides which of the workers that were read belong to one job (ranks.h). Copies,
+ * other runs and other jobs are set aside; the rest is sorted by rank. File names do not decide
+ * anything here.
  */
 #include "ranks/ranks.h"
 
@@ -9,8 +10,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#define WALL_CLOCK_NS ((int64_t)1000000000 * 1000000000) /* 2001: later times are of a calendar */
-#define SKEW_NS ((int64_t)60 * 1000000000)		 /* clocks of one cluster differ by less */
+/* the year 2001: larger times are wall-clock times */
+#define WALL_CLOCK_NS ((int64_t)1000000000 * 1000000000)
+/* clocks of one cluster differ by less than this */
+#define SKEW_NS ((int64_t)60 * 1000000000)
 
 static bool is_same_place(const struct worker *a, const struct worker *b)
 {
@@ -55,7 +58,8 @@ static ow_status set_aside(struct ranks_job *job, uint32_t worker, bool copy, st
 	return error_no_memory(err);
 }
 
-/* Copies are next to each other: they have the same rank. */
+/* Sets aside recordings that are copies of another one; copies are neighbours, because they have
+ * the same rank. */
 static ow_status drop_copies(struct ranks_job *job, struct ow_error *err)
 {
 	for (size_t i = 1; i < job->worker_count; i++)
@@ -93,7 +97,7 @@ ow_status ranks_set_aside(struct ranks_job *job, uint32_t worker, struct ow_erro
 	return set_aside(job, worker, false, err);
 }
 
-/* How many workers could be of one job with this one. */
+/* The number of workers that may belong to the same job as this one. */
 static size_t company(const struct ranks_job *job, const struct worker *w)
 {
 	size_t count = 0;
@@ -106,7 +110,8 @@ static size_t company(const struct ranks_job *job, const struct worker *w)
 	return count;
 }
 
-/* The job is that of the worker with the most company; all that cannot be of it are set aside. */
+/* Keeps the job of the worker that fits together with most others, and sets aside all workers
+ * that cannot belong to it. */
 static ow_status keep_one_job(struct ranks_job *job, struct ow_error *err)
 {
 	const struct worker *chosen = NULL;
@@ -140,7 +145,8 @@ static ow_status keep_one_job(struct ranks_job *job, struct ow_error *err)
 	return OW_OK;
 }
 
-/* Two recordings of one rank that are not copies: of two jobs, or of two parts of one. The longer one stays. */
+/* Keeps the longer one of two recordings that have the same rank but are not copies: they come
+ * from two jobs, or from two parts of one. */
 static ow_status keep_one_of_each(struct ranks_job *job, struct ow_error *err)
 {
 	size_t last = SIZE_MAX;

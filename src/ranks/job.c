@@ -1,6 +1,7 @@
 /*
- * job.c: a job while its files are read and when all are there (ranks.h): set-up, release, the order of the parts, and what several of them
- * need: medians, times of the reference, steps by number.
+ * job.c: struct ranks_job (ranks.h) while files are read and afterwards: set-up, release, the order
+ * of the analysis, and functions that several parts of the analysis share: medians, times on the
+ * reference clock, steps by number.
  */
 #include "ranks/read.h"
 
@@ -74,8 +75,6 @@ void ranks_release(struct ranks_job *job)
 	arena_release(&job->arena);
 }
 
-/* ---- workers that another thread has read ---- */
-
 static bool copy_text(struct ranks_job *job, struct str *text)
 {
 	*text = arena_str(&job->arena, *text);
@@ -117,15 +116,14 @@ ow_status ranks_join(struct ranks_job *job, struct ranks_job *part, struct ow_er
 		good = copy_texts(job, &w) &&
 		       vec_push(job->mem, job->workers, job->worker_count, job->worker_cap, w);
 	}
-	/* The part does not release workers that moved to the job. */
+	/* Only the remaining workers stay in the part, so that ranks_release does not release
+	 * those that moved to the job. */
 	memmove(part->workers, part->workers + kept,
 		(part->worker_count - kept) * sizeof(*part->workers));
 	part->worker_count -= kept;
 	job->file_count += part->file_count;
 	return good ? OW_OK : error_no_memory(err);
 }
-
-/* ---- medians ---- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -175,7 +173,7 @@ struct worker_step *worker_step_of(const struct worker *w, int64_t number)
 {
 	size_t place = w->step_count ? (size_t)(number - w->steps[0].number) : 0;
 
-	/* Steps mostly count up by one. */
+	/* Step numbers mostly count up by one, so this index is usually right. */
 	if (place < w->step_count && w->steps[place].number == number)
 		return &w->steps[place];
 	for (size_t i = 0; i < w->step_count; i++)
@@ -216,7 +214,7 @@ bool ranks_means(const struct ranks_job *job, const struct worker *w, struct ran
 	return out->count > 0;
 }
 
-/* The steps that are steady on every worker that has steps. */
+/* Lists the numbers of the steps that are steady on every worker that has steps. */
 static ow_status find_steps(struct ranks_job *job, struct ow_error *err)
 {
 	const struct worker *first = NULL;
@@ -245,7 +243,7 @@ static ow_status find_steps(struct ranks_job *job, struct ow_error *err)
 	return OW_OK;
 }
 
-/* Whether a clock was set while the step ran: then its length is not that of the work in it. */
+/* Whether a clock was set while the step ran: then the recorded length of the step is wrong. */
 static bool is_broken(const struct ranks_job *job, int64_t number)
 {
 	for (size_t i = 0; i < job->worker_count; i++) {
@@ -254,8 +252,10 @@ static bool is_broken(const struct ranks_job *job, int64_t number)
 			w->left_out || w->piece_count < 2 ? NULL : worker_step_of(w, number);
 
 		for (size_t k = 1; step && k < w->piece_count; k++) {
-			/* The first pair on the new clock may come a little after it was set, and a clock
-			 * that was set back has the times around that moment twice. */
+			/* The first pair of collectives on the new clock may come a little after
+			 * the clock was set, and a clock that was set back has the times around
+			 * that moment twice.
+			 */
 			int64_t length = step->end_ns - step->start_ns;
 
 			if (w->pieces[k].from_ns > step->start_ns - length &&
@@ -266,7 +266,7 @@ static bool is_broken(const struct ranks_job *job, int64_t number)
 	return false;
 }
 
-/* Steps in which a clock was set are not compared, as long as others are left. */
+/* Leaves out steps in which a clock was set, as long as other steps remain. */
 static void drop_broken_steps(struct ranks_job *job)
 {
 	size_t kept = 0;
@@ -313,7 +313,7 @@ static ow_status measure_steps(struct ranks_job *job, struct ow_error *err)
 	return OW_OK;
 }
 
-/* What pairing and clocks found, before they start again with fewer workers. */
+/* Discards the results of pairing and clock fitting, before both run again with fewer workers. */
 static void forget_pairs(struct ranks_job *job)
 {
 	job->meeting_count = job->member_count = job->step_count = 0;
@@ -332,7 +332,7 @@ static void forget_pairs(struct ranks_job *job)
 	}
 }
 
-/* Pairs and clocks of the workers that belong together. */
+/* Pairs collectives and fits clocks, repeatedly, until only workers of one job are left. */
 static ow_status match_workers(struct ranks_job *job, struct ow_error *err)
 {
 	bool found = true;

@@ -1,10 +1,11 @@
 /*
- * job_replay.c: a step of the whole job, run again with other amounts of own work (ranks.h). Each worker is a program: it works, posts collectives, and
- * waits for some of them. A collective starts when the last of its members has posted it, and takes as long as recorded from there. Used by
- * straggler.c; it also measures own work: the step less the time in which nothing but collectives ran.
- *
- * Three rounds of the step follow each other without a pause, so that what a worker does after the last collective counts like what it does before
- * the first. The times of events are used once, to build the programs; a replay is one pass over them.
+ * job_replay.c: replays a step of the whole job with other amounts of own work (ranks.h). Each
+ * worker is a program: it works, posts collectives, and waits for some of them. A collective starts
+ * when the last of its members has posted it, and from then on takes as long as recorded. Called by
+ * straggler.c. It also measures own work: the step less the time in which nothing but collectives
+ * ran. Three rounds of the step follow each other without a pause, so that the work of a worker
+ * after its last collective counts like the work before the first. The times of events are used
+ * once, to build the programs; a replay is one pass over the programs.
  */
 #include "ranks/ranks.h"
 
@@ -13,59 +14,67 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* a collective that starts this soon after the previous one may have waited for it */
+/* a collective that starts at most this long after the previous one ended may have waited for it */
 #define QUEUE_NS 100000
 #define REPLAY_ROUNDS 3
-#define MEANS_MOST 32 /* names of collectives */
-#define OPEN_MOST 64  /* collectives that own work waits for at once */
+#define MEANS_MOST 32 /* limit of different names of collectives */
+#define OPEN_MOST 64  /* limit of collectives that own work waits for at the same time */
 
-enum item_type { ITEM_POST, ITEM_WAIT, ITEM_MARK /* the end of a kind of work */ };
+enum item_type { ITEM_POST, ITEM_WAIT, ITEM_MARK /* the end of one kind of work */ };
 
-/* After `work_ns` of own work in all. */
+/* One entry of a worker's program, reached after `work_ns` of own work in total. */
 struct item {
-	int64_t work_ns, at_ns; /* at_ns: its time in the recording, for the order */
-	int64_t peers_ns;	/* median of the peers' work since their item before */
+	/* at_ns: time of the item in the recording, by which items are sorted */
+	int64_t work_ns, at_ns;
+	/* median of the peers' own work between their previous item and this one */
+	int64_t peers_ns;
 	uint32_t call;
-	uint8_t type, label; /* of the work before the call */
+	uint8_t type, label; /* label: kind of the work before the call */
 };
 
 /* A collective of one worker in one step. */
 struct call {
 	uint32_t worker, collective;
-	uint32_t meet;	     /* local meeting + 1; 0 = none: it takes as long as recorded */
-	uint32_t before;     /* 1 + the call that this call queued behind */
-	int64_t post_ns;     /* worker's time */
-	int64_t lag_ns;	     /* from the end of its predecessor on the same worker to its start */
-	int64_t transfer_ns; /* from the last arrival to its end */
-	int64_t like_others_ns; /* the same, with its group like groups like it */
-	int64_t even_ns;	/* the mean of those of its name, in a file with many workers */
+	/* 1 + index of the meeting in this step; 0 = without partners: the call takes as long as
+	 * recorded */
+	uint32_t meet;
+	/* 1 + index of the call that had to end before this call could start; 0 = none */
+	uint32_t before;
+	/* time at which the worker posted the collective, on the worker's clock */
+	int64_t post_ns;
+	int64_t lag_ns;		/* from the end of the call `before` to the start of this call */
+	int64_t transfer_ns;	/* from the arrival of the last member to the end of this call */
+	int64_t like_others_ns; /* transfer_ns if the group were as fast as groups like it */
+	/* mean of transfer_ns over the calls with the same name, in a file with many workers */
+	int64_t even_ns;
 	uint8_t kind;
-	double posted, arrived, ended; /* negative: not yet */
+	double posted, arrived, ended; /* times of this replay; negative: has not happened yet */
 };
 
 struct meet {
 	uint32_t meeting;
-	uint32_t first, count; /* in `order` */
+	uint32_t first, count; /* range of calls in step_program.order */
 	int64_t last_ns;
 	uint32_t here;
 	double last;
 };
 
-/* The programs of one step. */
+/* The programs of all workers for one step. */
 struct step_program {
 	int64_t number;
 	struct item *items;
 	size_t item_count, item_cap;
-	size_t *first_item; /* per worker, one more than there are */
-	int64_t *own_ns;    /* per worker and label */
-	/* per worker: sum of its items' and of what follows the last; 0 = unknown */
+	size_t *first_item; /* index of each worker's first item; one more entry marks the end */
+	int64_t *own_ns;    /* own work for each worker and label */
+	/* for each worker: sum of its items' peers_ns and of the peers' work after the last
+	 * item; 0 = unknown */
 	int64_t *peers_ns;
-	int64_t *tail_ns; /* per worker: of that, what follows the last */
+	int64_t *tail_ns; /* for each worker: the part of peers_ns after the last item */
 	struct call *calls;
 	size_t call_count, call_cap;
 	struct meet *meets;
 	size_t meet_count, meet_cap;
-	uint32_t *order; /* calls by meeting */
+	uint32_t *order; /* indexes of calls, sorted by meeting */
 };
 
 struct job_replay {
@@ -73,11 +82,11 @@ struct job_replay {
 	struct arena arena;
 	struct step_program *steps;
 	size_t step_count;
-	double *now;	   /* per worker */
-	size_t *at;	   /* per worker: the next item */
-	int64_t *work;	   /* per worker: own work done */
-	uint32_t *pending; /* calls that are posted and wait behind others */
-	uint32_t *meet_of; /* per meeting: local number + 1 */
+	double *now;	   /* current time of each worker in the replay */
+	size_t *at;	   /* index of the next item for each worker */
+	int64_t *work;	   /* own work that each worker has done so far */
+	uint32_t *pending; /* calls that are posted and wait for an earlier call to end */
+	uint32_t *meet_of; /* for each meeting of the job: 1 + its number in this step */
 	uint64_t labels[LABELS];
 	unsigned label_count;
 	struct {
@@ -85,7 +94,7 @@ struct job_replay {
 		int64_t ns;
 	} means[MEANS_MOST];
 	unsigned mean_count;
-	enum transfer_use transfers; /* in this replay */
+	enum transfer_use transfers; /* how long transfers take in this replay */
 };
 
 static struct collective *collective_of(const struct ranks_job *job, const struct call *c)
@@ -120,7 +129,8 @@ const struct pause *worker_pause(const struct worker *w, const struct collective
 	return low < w->pause_count && w->pauses[low].begin_ns < end_ns ? &w->pauses[low] : NULL;
 }
 
-/* The calls of a worker in a step, with the time at which its own side allows them. */
+/* Adds the calls of a worker in a step, each with the time at which the worker's own work allows
+ * it. */
 static ow_status add_calls(struct job_replay *r, struct step_program *p, uint32_t number,
 			   struct ow_error *err)
 {
@@ -148,7 +158,8 @@ static ow_status add_calls(struct job_replay *r, struct step_program *p, uint32_
 			const struct call *before = &p->calls[p->call_count - 1];
 			int64_t end = collective_of(job, before)->end_ns;
 
-			/* Times are rounded: an end may lie a little behind the start that waited for it. */
+			/* Times are rounded: the recorded end of a call may lie a little after
+			 * the start of the call that waited for it. */
 			if (end <= c->start_ns + 2000 && c->start_ns - end < QUEUE_NS &&
 			    end > call.post_ns)
 				call.before = (uint32_t)p->call_count;
@@ -172,8 +183,8 @@ static int by_meeting(const void *a, const void *b, void *arg)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Whether a call arrives when it is posted: where all are recorded from the moment on at which the last one is there, the recording does not say
- * when the others came. */
+/* Whether a call arrives at the moment it is posted. Where all members are recorded only from
+ * the moment at which the last one is there, the recording does not say when the others came. */
 static bool arrives_at_post(const struct ranks_job *job, const struct call *c)
 {
 	const struct collective *one = collective_of(job, c);
@@ -184,7 +195,8 @@ static bool arrives_at_post(const struct ranks_job *job, const struct call *c)
 				   : job->workers[c->worker].many;
 }
 
-/* Joins the calls of each meeting; then every call knows from when on it only moves data. */
+/* Groups the calls of each meeting; afterwards every call knows from which moment on it only
+ * moves data. */
 static ow_status join_meetings(struct job_replay *r, struct step_program *p, struct ow_error *err)
 {
 	struct ranks_job *job = r->job;
@@ -248,7 +260,8 @@ static ow_status join_meetings(struct job_replay *r, struct step_program *p, str
 	return OW_OK;
 }
 
-/* Between stages transfers can be as even as work. Means of a step are kept by name while its calls are passed. */
+/* Sets even_ns, for comparisons in which transfers are spread evenly over pipeline stages, like
+ * work. The means of a step are kept by name in a small table. */
 static void even_transfers(struct job_replay *r, struct step_program *p)
 {
 	for (size_t i = 0; i < p->call_count; i++) {
@@ -301,17 +314,18 @@ static int by_time(const void *a, const void *b)
 	return (x->call > y->call) - (x->call < y->call);
 }
 
-/* Own work while items are passed in the order of time. It stops where own work pauses for a call that is posted, until that call ends. */
+/* Sums own work while items are passed in the order of time. Own work pauses from the moment at
+ * which it waits for a posted call until that call ends. */
 struct own_progress {
 	int64_t work, at;
 	struct {
 		uint32_t call;
-		int64_t from; /* own work stops here for it */
+		int64_t from; /* own work stops at this time to wait for the call */
 	} open[OPEN_MOST];
 	size_t open_count;
 };
 
-/* Pauses up to a moment, all in all. */
+/* The sum of the worker's pauses before time t. */
 static int64_t paused_before(const struct worker *w, int64_t t)
 {
 	size_t low = 0, high = w->pause_count;
@@ -342,7 +356,7 @@ static void advance(struct own_progress *p, const struct worker *w, int64_t t)
 	p->at = MAX(p->at, t);
 }
 
-/* Adds own work up to an item to the sum of its label. */
+/* Adds the own work before an item to the sum of the item's label. */
 static void count_work(struct step_program *p, const struct ranks_job *job, size_t first,
 		       const struct worker *w, const struct worker_step *step, uint8_t last_label,
 		       int64_t *own)
@@ -376,7 +390,8 @@ static void count_work(struct step_program *p, const struct ranks_job *job, size
 	own[last_label] += progress.work - before;
 }
 
-/* Work before an item is of the kind whose end comes next. */
+/* Adds an item at the end of each kind of work: work before an item has the label of the next
+ * mark. */
 static ow_status add_marks(struct job_replay *r, struct step_program *p, const struct worker *w,
 			   const struct worker_step *step, struct ow_error *err)
 {
@@ -519,8 +534,9 @@ void job_replay_close(struct job_replay *r)
 }
 
 /*
- * A worker that does more work than its peers does not do more of it everywhere: a pause of the host is before the first kernel, a slow operation at one
- * place. So a worker that is replayed like its peers gets their work from collective to collective, where enough of them post the same ones.
+ * A worker with more work than its peers does not do more of it everywhere: the host pauses before
+ * the first kernel, or one operation is slow. So a worker that is replayed like its peers gets
+ * their work between two collectives each, if enough peers post the same collectives.
  */
 struct parts_of_peers {
 	const uint32_t *role;
@@ -529,7 +545,8 @@ struct parts_of_peers {
 	size_t workers;
 };
 
-/* The item of the next collective from `at` on; the worker's end when there is none. */
+/* The index of the next item at or after `at` that posts a collective; the end of the worker's
+ * items if there is none. */
 static size_t next_post(const struct step_program *p, size_t worker, size_t at)
 {
 	while (at < p->first_item[worker + 1] && p->items[at].type != ITEM_POST)
@@ -559,7 +576,8 @@ static bool same_posts(const struct step_program *p, size_t a, size_t b)
 	return x == end_a && y == end_b;
 }
 
-/* Gives the items [first, post] of a worker, or what follows its last item, the share of the peers' work that they have of its own. */
+/* Distributes the peers' work between two collectives over the items [first, post] of a worker
+ * (or over the time after its last item), in proportion to the worker's own work. */
 static void share_part(struct step_program *p, size_t worker, size_t first, size_t post,
 		       int64_t peers_ns)
 {
@@ -663,7 +681,7 @@ static void end_meeting(const struct job_replay *r, struct step_program *p, stru
 	}
 }
 
-/* The call has nothing to wait for on its own side. */
+/* Marks a call as arrived: nothing on its own worker delays it any more. */
 static void arrive(const struct job_replay *r, struct step_program *p, struct call *c, double at)
 {
 	struct meet *m = c->meet ? &p->meets[c->meet - 1] : NULL;
@@ -697,11 +715,11 @@ static void settle_pending(struct job_replay *r, struct step_program *p, size_t 
 	*pending = kept;
 }
 
-/* Factors for a worker's own work, and whether its work is replaced by that of its peers. */
+/* Factors for a worker's own work, and whether the peers' work replaces it. */
 struct scaling {
-	const double *by; /* per label; NULL = 1 */
+	const double *by; /* one factor for each label; NULL = 1 */
 	bool like_peers;
-	double peers; /* for like_peers */
+	double peers; /* factor for the peers' work, used with like_peers */
 };
 
 static struct scaling scaling_of(const struct job_replay *r, const struct step_program *p,
@@ -725,7 +743,7 @@ static double scaled_work(const struct scaling *to, const struct item *item, int
 	return (to->by ? to->by[item->label] : 1) * (double)MAX(item->work_ns - done_ns, 0);
 }
 
-/* Runs one worker until it has to wait. */
+/* Advances one worker until it has to wait; false if it cannot advance. */
 static bool run_worker(struct job_replay *r, struct step_program *p, size_t worker,
 		       const double *scale, size_t *pending)
 {
@@ -756,7 +774,7 @@ static bool run_worker(struct job_replay *r, struct step_program *p, size_t work
 	return moved;
 }
 
-/* Once through the step; false when workers wait for each other for ever. */
+/* Replays the step once; false when workers wait for each other for ever. */
 static bool run_once(struct job_replay *r, struct step_program *p, const double *scale)
 {
 	size_t workers = r->job->worker_count, pending = 0;

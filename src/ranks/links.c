@@ -1,7 +1,9 @@
 /*
- * links.c: groups of ranks that move data more slowly than groups like them (ranks.h). Groups are alike when they have equally many members at equal
- * distances on equally many hosts; the same collective of the same size should take all of them equally long. A slow rank does not make its group
- * slow: only the time after the last member has arrived counts. Called after waits.c; straggler.c replays the job with these groups like the others.
+ * links.c: finds groups of ranks that move data more slowly than groups like them (ranks.h). Groups
+ * are alike when they have equally many members at equal distances on equally many hosts; the same
+ * collective of the same size should take equally long in all of them. A slow rank does not make
+ * its group slow: only the time after the last member has arrived counts. Called after waits.c;
+ * straggler.c replays the job with slow groups as fast as the others.
  */
 #include "ranks/ranks.h"
 
@@ -10,14 +12,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define LEAST_COUNT 3	 /* collectives of a group */
-#define LEAST_RATIO 1.25 /* against two groups or more */
-#define LEAST_OF_TWO 1.5 /* against one group */
+#define LEAST_COUNT 3 /* collectives that a group needs to be compared */
+/* a group is slow from this ratio on, when it is compared with two groups or more */
+#define LEAST_RATIO 1.25
+/* a group is slow from this ratio on, when it is compared with one group */
+#define LEAST_OF_TWO 1.5
 #define PERSISTENT_PART 0.7
 
-/* One collective of a group. */
+/* One collective of a group: how long its transfer took. */
 struct use {
-	uint64_t alike, link; /* keys of the groups like it and of the group itself */
+	/* alike: hash that all groups of the same layout share; link: hash of the group itself */
+	uint64_t alike, link;
 	uint32_t meeting;
 	double ns;
 };
@@ -43,7 +48,8 @@ static const struct collective *member_collective(const struct ranks_job *job,
 	return &job->workers[member->worker].collectives[member->collective];
 }
 
-/* Members come by rank: the distances between them, and at which of them another host begins. */
+/* Hash of a group's layout: the distances between its members, which are sorted by rank, and the
+ * places at which another host begins. */
 static uint64_t layout_of(const struct ranks_job *job, const struct meeting *m)
 {
 	uint64_t key = mix(m->count, 5);
@@ -72,7 +78,8 @@ static bool is_usable(const struct ranks_job *job, const struct meeting *m)
 	return true;
 }
 
-/* The shortest of the members' collectives is that of the last one: it did not wait. */
+/* The member with the shortest collective came last: it did not wait, so its time is the time of
+ * the transfer. */
 static struct use use_of(const struct ranks_job *job, uint32_t number)
 {
 	const struct meeting *m = &job->meetings[number];
@@ -86,7 +93,8 @@ static struct use use_of(const struct ranks_job *job, uint32_t number)
 	}
 	u.alike =
 		mix(mix(layout_of(job, m), m->kind), (uint64_t)member_collective(job, m, 0)->bytes);
-	if (collective_is_direct(m->kind)) { /* a link may be slow in one direction */
+	/* a point-to-point link may be slow in one direction only */
+	if (collective_is_direct(m->kind)) {
 		uint64_t up = member_collective(job, m, 0)->kind == COLLECTIVE_SEND;
 
 		u.link = mix(u.link, up);
@@ -106,7 +114,7 @@ static int by_link(const void *a, const void *b)
 	return (x->meeting > y->meeting) - (x->meeting < y->meeting);
 }
 
-/* A group within the uses of those like it. */
+/* The range of one group's collectives within the list of all groups of the same layout. */
 struct span_of_link {
 	size_t first, end;
 	double median_ns;
@@ -119,7 +127,7 @@ static double median_of(const struct use *uses, size_t first, size_t end, double
 	return ranks_median_real(scratch, end - first);
 }
 
-/* From which multiple of the others' median on a group is slow. */
+/* The ratio to the median of the other groups from which a group counts as slow. */
 static double limit_of(const struct span_of_link *links, size_t count, size_t one, double *scratch,
 		       double *others)
 {
@@ -155,7 +163,8 @@ static ow_status add_slow(struct ranks_job *job, const struct use *uses,
 		       : error_no_memory(err);
 }
 
-/* Groups [0, count) are alike. Slow ones are fewer than the others: two kinds of groups are not one slow kind. */
+/* Compares groups [0, count), which have the same layout. If the slow ones are not fewer than
+ * the others, none counts as slow: then there are two kinds of groups. */
 static ow_status compare_links(struct ranks_job *job, const struct use *uses,
 			       const struct span_of_link *links, size_t count, double *scratch,
 			       struct ow_error *err)

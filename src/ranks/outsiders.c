@@ -1,25 +1,29 @@
 /*
- * outsiders.c: workers that do not belong to the job though their ranks and times would fit (ranks.h): of another run at the same time, or with the rank of another
- * worker. Collectives of one job end together on the device, so that the time from one to the next is the same on all ranks; in another run it
- * differs by what chance adds to a step, which is many times as much. Called between clock.c and waits.c; those found are set aside, and the rest is paired again.
+ * outsiders.c: finds workers that do not belong to the job although their ranks and times fit
+ * (ranks.h): they come from another run at the same time, or have the rank of another worker.
+ * Collectives of one job end together on the device, so that the time from one to the next is the
+ * same on all ranks; between different runs it differs by chance, many times as much. Called
+ * between clock.c and waits.c; outsiders are set aside, and the rest is paired again.
  */
 #include "ranks/ranks.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define LEAST_RATIO 8 /* against the median of the workers */
+/* a worker is an outsider if its spread is this many times the median of all workers */
+#define LEAST_RATIO 8
 #define LEAST_NS 10000.0
 #define LEAST_MEETINGS 6
-#define LEAST_MEMBERS 3 /* of two that differ, either may be the odd one */
+/* a group needs three members: of two that differ, either may be the outsider */
+#define LEAST_MEMBERS 3
 
-/* How much longer a worker was from one collective to another than the median of all members. */
+/* The time between two collectives on one worker, less the median of that time over all members. */
 struct residual {
 	uint32_t worker;
 	double ns;
 };
 
-/* A collective of a group, by the time of its first member. */
+/* One collective of a group, with the start on its first member, for sorting. */
 struct entry {
 	uint64_t group;
 	int64_t at_ns;
@@ -79,7 +83,8 @@ static size_t list_entries(const struct ranks_job *job, struct entry *out)
 	return count;
 }
 
-/* From one collective of a group to another one. Only differences of each worker's own times count: its clock does not matter. */
+/* Adds the residuals of all members for two collectives of a group. Each worker's clock cancels
+ * out, because only differences of its own times are used. */
 static size_t add_residuals(const struct ranks_job *job, const struct meeting *from,
 			    const struct meeting *to, struct residual *out, double *scratch)
 {
@@ -99,7 +104,7 @@ static size_t add_residuals(const struct ranks_job *job, const struct meeting *f
 	return to->count;
 }
 
-/* Over about a step, so that chance adds up. */
+/* Compares collectives that are about a step apart, so that random differences add up. */
 static size_t all_residuals(const struct ranks_job *job, const struct entry *entries, size_t count,
 			    struct residual *out, double *scratch)
 {
@@ -129,7 +134,8 @@ static double spread_of(const struct residual *r, size_t count, double *scratch)
 	return ranks_median_real(scratch, count);
 }
 
-/* The spread of each worker in `spread`, NaN where it is not known; returns the median of those that are. */
+/* Fills `spread` with the spread of each worker, NaN if unknown; returns the median of the known
+ * ones. */
 static double find_spreads(const struct ranks_job *job, struct residual *all, size_t count,
 			   double *spread, double *scratch, size_t *known)
 {

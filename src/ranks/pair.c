@@ -1,8 +1,11 @@
 /*
- * pair.c: which collectives of different workers are one and the same (struct meeting). By group and sequence number where both are recorded; else
- * by group, step, operation and size, of the workers that have it equally often: the k-th is not paired with the k-th when one of them may lack some; these
- * follow later, by time (pair_rest.c). Sends are paired with the receives of the other side. In a file that holds the whole job without naming groups,
- * the workers that start an operation together are its group. Pairs that contradict the clocks are rejected later (clock.c).
+ * pair.c: finds which collectives of different workers are the same collective (struct meeting): by
+ * group and sequence number if both are recorded, else by group, step, operation and size. The k-th
+ * is paired with the k-th only among workers that have equally many; the collectives of other
+ * workers, which lack some, are paired later by time (pair_rest.c). Sends are paired with the
+ * receives of the other side. In a file that holds the whole job without names of groups, the
+ * workers that start an operation together are its group. Pairs that contradict the clocks are
+ * rejected later (clock.c).
  */
 #include "ranks/ranks.h"
 
@@ -11,13 +14,14 @@
 #include <stdlib.h>
 
 #define TOGETHER_NS 20000
-#define TOGETHER_PART 0.005 /* of the duration */
-#define TOGETHER_MOST 0.8   /* of the groups have to agree */
+/* starts are together if they differ by at most this share of the duration */
+#define TOGETHER_PART 0.005
+#define TOGETHER_MOST 0.8 /* a grouping is accepted if this share of its groups start together */
 
 struct item {
 	uint64_t key;
 	uint32_t worker, collective;
-	uint64_t look; /* kind and size: equal on both sides */
+	uint64_t look; /* hash of kind and size: equal on all members */
 };
 
 struct pairing {
@@ -25,7 +29,7 @@ struct pairing {
 	struct ow_error *err;
 	struct item *items;
 	size_t count, cap;
-	const struct item **members; /* of one meeting: room for all workers */
+	const struct item **members; /* members of one meeting; has room for all workers */
 };
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -46,7 +50,7 @@ static int by_key(const void *a, const void *b)
 	return (x->collective > y->collective) - (x->collective < y->collective);
 }
 
-/* Sizes of these are the same on all ranks. */
+/* Whether the recorded size of this kind of collective is the same on all ranks. */
 static bool has_one_size(enum collective_kind kind)
 {
 	return kind == COLLECTIVE_ALL_REDUCE || kind == COLLECTIVE_BROADCAST ||
@@ -108,7 +112,8 @@ static ow_status add_meeting(struct pairing *p, const struct item *const *member
 		       : error_no_memory(p->err);
 }
 
-/* Members whose collective is another one than that of most others in their group. */
+/* Counts, for each worker, collectives that differ in kind or size from those of most members of
+ * their group. */
 static void count_strange(struct pairing *p, const struct item *const *members, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -121,7 +126,8 @@ static void count_strange(struct pairing *p, const struct item *const *members, 
 	}
 }
 
-/* Whether more workers have it than its group has members: sequence numbers do not distinguish groups without names. */
+/* Whether more workers have this key than its group has members: without names, several groups
+ * share sequence numbers. */
 static bool is_of_several_groups(const struct pairing *p, size_t first, size_t end)
 {
 	size_t workers = 1;
@@ -139,7 +145,7 @@ static bool is_of_several_groups(const struct pairing *p, size_t first, size_t e
 	return false;
 }
 
-/* The end of the items of the worker of `first`. */
+/* The end of the items that belong to the same worker as item `first`. */
 static size_t worker_end(const struct pairing *p, size_t first, size_t end)
 {
 	size_t i = first;
@@ -149,8 +155,10 @@ static size_t worker_end(const struct pairing *p, size_t first, size_t end)
 	return i;
 }
 
-/* Moves the items of workers that have fewer than the others to the end, and returns where they begin: they lack some, and only their times say which
- * (pair_rest.c). If these are most of the workers, the others may have some twice, and none is paired. */
+/* Moves the items of workers that have fewer than the others to the end, and returns the index of
+ * the first of them: these workers lack some collectives, and only times show which (pair_rest.c).
+ * If most workers have fewer, the others may have some twice, and nothing is paired.
+ */
 static size_t keep_most(struct pairing *p, size_t first, size_t end, size_t *each, size_t *workers)
 {
 	size_t all = 0, kept = first, next;
@@ -173,7 +181,8 @@ static size_t keep_most(struct pairing *p, size_t first, size_t end, size_t *eac
 	return kept;
 }
 
-/* Items [first, end) of one key: equally many of each worker, but for a few workers that lack some. */
+/* Pairs items [first, end), which share one key: all workers have equally many, except for a few
+ * that lack some. */
 static ow_status pair_key(struct pairing *p, size_t first, size_t end)
 {
 	const struct item **members = p->members;
@@ -219,7 +228,7 @@ static ow_status pair_named(struct pairing *p)
 			const struct collective *c = &worker->collectives[i];
 
 			if (worker->stage >= 0 && worker->rank < 0)
-				break; /* of a file with the whole job */
+				break; /* the worker comes from a file with the whole job */
 			if (c->doubtful && (!c->group || c->seq < 0)) {
 				job->unpaired++;
 				continue;
@@ -261,7 +270,7 @@ static uint64_t group_key(const struct ranks_job *job, const struct item *item,
 		       : key;
 }
 
-/* Whether items [first, end) start together. */
+/* Whether the collectives in items [first, end) start at nearly the same time. */
 static bool is_together(const struct ranks_job *job, const struct item *items, size_t first,
 			size_t end)
 {
@@ -277,7 +286,8 @@ static bool is_together(const struct ranks_job *job, const struct item *items, s
 	return (double)(high - low) <= TOGETHER_NS + TOGETHER_PART * (double)least;
 }
 
-/* Sorts items [first, end), which have one name, by the groups of a grouping; returns the part of the groups that start together. */
+/* Sorts items [first, end), which have one name, into the groups of a grouping; returns the
+ * share of the groups whose members start together. */
 static double try_grouping(struct pairing *p, size_t first, size_t end, enum grouping grouping)
 {
 	size_t groups = 0, good = 0;
@@ -318,7 +328,8 @@ static ow_status add_groups(struct pairing *p, size_t first, size_t end)
 	return OW_OK;
 }
 
-/* Between stages: the k-th forward send of a step of stage s, and the k-th forward receive of stage s + 1. */
+/* Key of a message between stages: the k-th forward send of a step on stage s has the same key
+ * as the k-th forward receive on stage s + 1. */
 static uint64_t direct_key(const struct worker *w, const struct collective *c, uint32_t ordinal)
 {
 	int64_t from = w->stage;
@@ -329,7 +340,8 @@ static uint64_t direct_key(const struct worker *w, const struct collective *c, u
 		   mix((uint64_t)(w->dp + 1) << 20 | (uint64_t)(w->tp + 1), w->file));
 }
 
-/* The how-manieth of its name in its step. Collectives come by time. */
+/* The index of a collective among those with the same name in the same step; collectives are
+ * sorted by time. */
 static uint32_t ordinal_of(struct worker *w, size_t at)
 {
 	const struct collective *c = &w->collectives[at];

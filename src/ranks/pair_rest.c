@@ -1,6 +1,8 @@
 /*
- * pair_rest.c: collectives that pair.c left over because their worker has fewer of them in a step than the others, some being lost (ranks.h). Once the clocks are
- * fitted, each is put to the meeting of its kind that ended when it did, if it is clear which one that is. Called between clock.c and waits.c.
+ * pair_rest.c: pairs the collectives that pair.c left over because their worker has fewer of them
+ * in a step than the others: some were lost (ranks.h). Once the clocks are fitted, each leftover
+ * joins the meeting of the same kind that ended at the same time, if only one meeting is possible.
+ * Called between clock.c and waits.c.
  */
 #include "ranks/ranks.h"
 
@@ -8,11 +10,13 @@
 
 #include <stdlib.h>
 
-#define CLEAR_PART 4 /* the second nearest meeting is so many times as far away */
+/* the nearest meeting is accepted if the second nearest is at least this many times as far away */
+#define CLEAR_PART 4
 
 struct known {
 	uint64_t key;
-	int64_t start_ns, end_ns; /* the last start and the median end, in the reference's time */
+	/* last start and median end of the meeting's members, on the reference clock */
+	int64_t start_ns, end_ns;
 	uint32_t meeting;
 };
 
@@ -92,7 +96,8 @@ static bool has_worker(const struct ranks_job *job, uint32_t meeting, uint32_t w
 	return false;
 }
 
-/* The meeting of this key whose end is nearest by far, and which it can be part of; NULL without. */
+/* The meeting with this key whose end is nearest by far, and which this collective can be part
+ * of; NULL if there is none. */
 static const struct known *nearest(const struct rest *r, uint64_t key, int64_t start_ns,
 				   int64_t end_ns)
 {
@@ -147,7 +152,7 @@ static ow_status place_collectives(struct rest *r, uint32_t number)
 	return OW_OK;
 }
 
-/* Of two collectives of a worker at one meeting neither is taken. */
+/* If two collectives of one worker were assigned to the same meeting, neither is used. */
 static void drop_doubles(struct rest *r)
 {
 	size_t kept = 0;
@@ -169,7 +174,8 @@ static int by_rank(const void *a, const void *b)
 	return (x->worker > y->worker) - (x->worker < y->worker);
 }
 
-/* The members of all meetings again, with those that were found. */
+/* Builds the member lists of all meetings again, including the collectives that were assigned
+ * here. */
 static ow_status add_members(struct rest *r)
 {
 	struct ranks_job *job = r->job;

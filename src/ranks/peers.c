@@ -1,15 +1,17 @@
 /*
- * peers.c: who is compared with whom (judge.h): workers of the same role, that is of the same pipeline stage or with the same collectives, and not of a
- * host that is slow as a whole. The median own work of the peers is what straggler.c measures a worker against.
+ * peers.c: finds the workers that are compared with each other (judge.h): peers have the same role,
+ * that is the same pipeline stage or the same collectives, and are not on a host that is slow as a
+ * whole. straggler.c measures a worker against the median own work of its peers.
  */
 #include "ranks/judge.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define HOST_PART 0.8 /* of the workers of a host */
+#define HOST_PART 0.8 /* a host is slow as a whole if this share of its workers is slow */
 
-/* Kinds of the collectives of a usual step and how many of each: equal for workers that do the same. A recording may lack some in one step. */
+/* Hash of the kinds of collectives in a usual step and of the count of each kind: equal for
+ * workers with the same role. A recording may lack some collectives in one step. */
 static uint64_t signature(const struct judge *j, size_t worker)
 {
 	const struct worker *w = &j->job->workers[worker];
@@ -59,7 +61,7 @@ void judge_find_roles(struct judge *j)
 	for (size_t i = 0; i < j->job->worker_count && 2 * (size_t)distinct > judged; i++)
 		if (j->job->workers[i].stage < 0)
 			j->role[i] = distinct +
-				     1; /* too many kinds of workers: they are compared with all */
+				     1; /* too many different roles: all workers get the same one */
 	j->role_count = distinct + 1;
 }
 
@@ -74,7 +76,7 @@ int peer_compare(const void *a, const void *b)
 	return (x->worker > y->worker) - (x->worker < y->worker);
 }
 
-/* Own work of the workers that can be peers in a step, by role and value. */
+/* Lists the own work in a step of all workers that can be peers, sorted by role and value. */
 static size_t list_peers(struct judge *j, size_t step)
 {
 	size_t count = 0;
@@ -180,7 +182,8 @@ static bool number_hosts(struct judge *j)
 	return first && j->host_count > 1;
 }
 
-/* The median own work of each host and role in a step, by role and value; `worker` of an entry is its host. */
+/* The median own work for each host and role in a step, sorted by role and value; the field
+ * `worker` of an entry is the number of the host. */
 static size_t host_medians(struct judge *j, size_t step, struct peer *out)
 {
 	size_t count = list_peers(j, step), hosts = 0;
@@ -201,7 +204,8 @@ static size_t host_medians(struct judge *j, size_t step, struct peer *out)
 	return hosts;
 }
 
-/* Counts workers of each host in a step, and those that do more own work than the hosts beside it. */
+/* Counts, for each host in a step, its workers, and its workers with more own work than the
+ * median of the other hosts. */
 static void compare_hosts(struct judge *j, size_t step, struct peer *medians, uint32_t *all,
 			  uint32_t *slow)
 {
@@ -224,8 +228,9 @@ static void compare_hosts(struct judge *j, size_t step, struct peer *medians, ui
 }
 
 /*
- * Hosts whose workers nearly all do more own work than those of the other hosts, step after step. Their workers are compared with the other hosts
- * only: among themselves they would look normal.
+ * Finds hosts of which nearly all workers do more own work than those of the other hosts, step
+ * after step. Their workers are compared with other hosts only: compared with each other they would
+ * look normal.
  */
 ow_status judge_find_hosts(struct judge *j)
 {

@@ -1,7 +1,9 @@
 /*
- * pipeline.c: the stages of a pipeline where the ranks do not say theirs, and how much of a step the stages of a pipeline are idle, against what a schedule of p stages and m micro-batches cannot avoid, (p - 1) / (m + p - 1)
- * (ranks.h). Micro-batches are the events of a worker in files that hold a whole job, else the messages between two stages. Called after straggler.c, which measures
- * own work.
+ * pipeline.c: finds the pipeline stage of ranks that do not record it, and how much of a step the
+ * stages are idle, compared with the unavoidable share of a schedule of p stages and m
+ * micro-batches, (p - 1) / (m + p - 1) (ranks.h). Micro-batches are counted by the events of a
+ * worker in files that hold a whole job, else by the messages between two stages. Called after
+ * straggler.c, which measures own work.
  */
 #include "ranks/ranks.h"
 
@@ -9,7 +11,8 @@
 
 #define STAGES_MOST 4096
 
-/* The rank from which a worker receives before it sends anything, in most steps; -1 = it sends first, -2 = it does neither. */
+/* The rank from which a worker receives before it sends, in most steps; -1 = it sends first, -2
+ * = it neither sends nor receives. */
 static int32_t first_source(const struct worker *w)
 {
 	int64_t step = NO_STEP;
@@ -33,7 +36,7 @@ static int32_t first_source(const struct worker *w)
 	return 2 * receives > steps ? from : -1;
 }
 
-/* Workers come by rank. */
+/* Finds a worker by its rank; workers are sorted by rank. */
 static struct worker *worker_of_rank(const struct ranks_job *job, int32_t rank)
 {
 	size_t low = 0, high = job->worker_count;
@@ -53,7 +56,8 @@ static struct worker *worker_of_rank(const struct ranks_job *job, int32_t rank)
 									 : NULL;
 }
 
-/* How many ranks a micro-batch passes before this one; -1 when that cannot be known, as in a ring. */
+/* How many ranks a micro-batch passes before it reaches this worker; -1 when unknown, for
+ * example in a ring. */
 static int32_t depth_of(const struct ranks_job *job, const struct worker *w)
 {
 	int32_t depth = 0, from = first_source(w);
@@ -94,7 +98,8 @@ static int32_t stage_of(const struct ranks_job *job, int32_t rank)
 	return w ? w->stage : -1;
 }
 
-/* Messages of a step from the stage before, or of the first stage to the second. */
+/* The number of messages in a step that a worker receives from the stage before it; for the
+ * first stage, that it sends to the second. */
 static int64_t messages(const struct ranks_job *job, const struct worker *w, int64_t number)
 {
 	int64_t count = 0;
@@ -118,7 +123,7 @@ static int by_name(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* How often a worker does in a step what it does most often: once per micro-batch. */
+/* The count of a worker's most frequent operation in a step, which runs once per micro-batch. */
 static int64_t repeats(const struct worker *w, const struct worker_step *step, uint64_t *names)
 {
 	int64_t most = 0, run = 0;
@@ -136,7 +141,8 @@ static int64_t repeats(const struct worker *w, const struct worker_step *step, u
 	return most;
 }
 
-/* The median of the workers in one step, all of which have a stage; 0 when some have none. */
+/* The median count of micro-batches over the workers in one step; 0 when some worker has no
+ * stage. */
 static int64_t micro_batches(struct ranks_job *job, int64_t number, uint64_t *names,
 			     int64_t *counts)
 {
@@ -155,7 +161,7 @@ static int64_t micro_batches(struct ranks_job *job, int64_t number, uint64_t *na
 	return count ? ranks_median(counts, count) : 0;
 }
 
-/* The part of the workers' time in a step that is not own work. */
+/* The share of the workers' time in a step that is not own work. */
 static double stand_still(const struct ranks_job *job, int64_t number)
 {
 	double own = 0, all = 0;

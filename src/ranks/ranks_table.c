@@ -1,6 +1,6 @@
 /*
- * ranks_table.c: what was found about a job (ranks.h) as a table: a row per rank, and beside the rows who is missing, the clocks, the blame, bandwidths
- * and the map of ranks and steps. Nothing is computed here but means.
+ * ranks_table.c: converts the results for a job (ranks.h) to a table: one row for each rank, and as extra values the
+ * missing ranks, the clocks, the blame, bandwidths and the map of ranks and steps. Nothing but means is computed here.
  */
 #include "ranks/ranks.h"
 
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* The map is for people: of a larger job it has some of the ranks, and groups of steps. */
+/* The map is printed for people: for a larger job it shows some of the ranks, and groups of steps. */
 #define MAP_STEPS 64
 #define MAP_RANKS 64
 
@@ -64,7 +64,8 @@ void ranks_columns(struct table *t)
 		"file that the rank was read from",
 	};
 
-	/* In a narrow terminal the last columns are left out: what is wrong comes before the clocks. */
+	/* A narrow terminal leaves out the last columns, so the columns that show problems come before those of the
+	 * clocks. */
 	table_add_column(t, "rank", "rank", TYPE_INT, UNIT_NONE);
 	table_add_column(t, "dp", "dp", TYPE_INT, UNIT_NONE);
 	table_add_column(t, "stage", "stage", TYPE_INT, UNIT_NONE);
@@ -100,7 +101,7 @@ static void set_number(struct table *t, uint32_t row, uint32_t column, int64_t v
 		table_set_unknown(t, row, column);
 }
 
-/* Where the content has no rank: the place of the worker in its file. */
+/* The rank of a worker; if the content does not give one, the index of the worker in its file. */
 static int64_t number_of(const struct ranks_job *job, const struct worker *w)
 {
 	return w->rank >= 0 ? w->rank : (int64_t)(w - job->workers);
@@ -111,7 +112,7 @@ static bool has_number(const struct worker *w)
 	return w->rank >= 0 || w->stage >= 0;
 }
 
-/* A sentence, then the steps with the largest excess. */
+/* Writes the evidence against a straggler: a sentence, then the steps with the largest excess. */
 static void write_evidence(const struct ranks_job *job, const struct worker *w, struct buf *to)
 {
 	int64_t before = INT64_MAX;
@@ -218,7 +219,7 @@ static void add_missing(struct table *t, const struct ranks_job *job, struct buf
 	for (int64_t rank = 0; rank < job->world; rank++) {
 		bool found = false;
 
-		/* Workers come by rank, with those that are left out among them. */
+		/* Workers are sorted by rank; those that were left out are among them. */
 		while (at < job->worker_count && job->workers[at].rank >= 0 &&
 		       job->workers[at].rank < rank)
 			at++;
@@ -290,7 +291,7 @@ static void add_speeds(struct table *t, const struct ranks_job *job, struct buf 
 		 0);
 }
 
-/* Groups that move data more slowly than groups like them. */
+/* Adds the groups that move data more slowly than groups like them. */
 static void add_links(struct table *t, const struct ranks_job *job, struct buf *buf)
 {
 	buf_clear(buf);
@@ -322,7 +323,8 @@ static bool is_mapped(const struct worker *w)
 	return !w->left_out && w->step_count;
 }
 
-/* Whether the map has a row for a worker: all stragglers that fit, and others evenly among the rest. `nth` is its place among these `others`. */
+/* Whether the map has a row for a worker: stragglers have one as far as they fit, and others at equal distances.
+ * `nth` is the index of this worker among the `others`. */
 static bool has_map_row(const struct worker *w, size_t nth, size_t others, size_t stragglers)
 {
 	size_t room = MAP_RANKS - MIN(stragglers, MAP_RANKS);
@@ -332,7 +334,8 @@ static bool has_map_row(const struct worker *w, size_t nth, size_t others, size_
 	return nth * room / others != (nth + 1) * room / others;
 }
 
-/* The largest own work against the peers in a group of steps; NaN where there are no peers. */
+/* The largest ratio of a worker's own work to the median of its peers in a group of steps; NaN if there are no
+ * peers. */
 static double map_ratio(const struct ranks_job *job, const struct worker *w, size_t first,
 			size_t end)
 {
@@ -362,8 +365,8 @@ static void add_map_row(const struct ranks_job *job, const struct worker *w, siz
 	buf_puts(buf, "]");
 }
 
-/* Own work of each rank in each step, in parts of the median of its peers. Of more than MAP_STEPS steps each number is the largest of `each` steps, and
- * "steps" has the first of them. */
+/* Adds the map: own work of each rank in each step, divided by the median of its peers. With more than MAP_STEPS
+ * steps each number is the largest of `each` steps, and "steps" lists the first step of each group. */
 static void add_map(struct table *t, const struct ranks_job *job, struct buf *buf)
 {
 	size_t each = MAX((job->step_count + MAP_STEPS - 1) / MAP_STEPS, (size_t)1);

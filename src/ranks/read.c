@@ -1,9 +1,9 @@
 /*
- * read.c: what is kept of one recording (ranks.h): its workers, their collectives, the pauses of their own work, their steps. One pass over the
- * events, then sorting. Arguments are read of collectives only. The model may be freed afterwards: texts are copied.
- *
- * Own work is what keeps the worker busy apart from collectives: work of the device where there is any, else of the host. A collective can
- * start when the work that was launched before it is done; where launches are recorded that moment is known exactly (ready_ns).
+ * read.c: extracts the workers of one recording (ranks.h): their collectives, the pauses of their own work, their
+ * steps. It makes one pass over the events, then sorts. Arguments are read for collectives only. The model may be freed
+ * afterwards, because texts are copied. Own work is what keeps the worker busy apart from collectives: work of the
+ * device if there is any, else of the host. A collective can start when the work that was launched before it is done;
+ * if launches are recorded, that moment is known exactly (ready_ns).
  */
 #include "ranks/read.h"
 
@@ -20,7 +20,8 @@
 #define GROUP_NAME_MOST 160
 
 struct launched {
-	int64_t at_ns, end_ns; /* the call; the end of what it launched */
+	/* at_ns: time of the launching call; end_ns: end of the work that the call launched */
+	int64_t at_ns, end_ns;
 };
 
 struct record {
@@ -35,7 +36,7 @@ struct reading_worker {
 	struct launched *launched;
 	size_t launched_count, launched_cap;
 	struct map op_map;
-	bool many; /* one of several in its file */
+	bool many; /* the file holds several workers */
 };
 
 struct reader {
@@ -45,12 +46,14 @@ struct reader {
 	struct ow_error *err;
 	struct arena scratch;
 	struct phases phases;
-	struct reading_worker *parts; /* of job->workers from `first` on */
+	/* one for each worker, for job->workers from index `first` on */
+	struct reading_worker *parts;
 	size_t part_count, part_cap, first;
-	uint32_t *worker_of;	/* per track: 1 + part; 0 = none */
-	bool *has_device;	/* per source */
-	uint32_t *launch;	/* per event: the call that started it; NULL without links */
-	struct record *records; /* calls on the host that describe collectives, by track and time */
+	uint32_t *worker_of; /* for each track: 1 + index of its worker in `parts`; 0 = none */
+	bool *has_device;    /* for each source: whether it has events of a device */
+	/* for each event: the host call that launched it; NULL if the model has no links */
+	uint32_t *launch;
+	struct record *records; /* host calls that describe collectives, sorted by track and time */
 	size_t record_count, record_cap;
 	struct buf args;
 };
@@ -128,7 +131,7 @@ static ow_status place_track(struct reader *r, uint32_t track)
 	return OW_OK;
 }
 
-/* A file in which only some tracks name a stage is one worker. */
+/* Finds the workers of the model. A file in which only some tracks name a pipeline stage counts as one worker. */
 static ow_status find_workers(struct reader *r)
 {
 	const struct model *m = r->m;
@@ -144,7 +147,7 @@ static ow_status find_workers(struct reader *r)
 	return OW_OK;
 }
 
-/* The arguments of an event as JSON text, until the next call; empty without any. */
+/* The arguments of an event as JSON text, valid until the next call; empty if there are none. */
 static struct str read_args(struct reader *r, uint32_t event)
 {
 	const struct model *m = r->m;
@@ -191,7 +194,7 @@ static int64_t element_size(struct str type)
 	return 1;
 }
 
-/* The elements of the first tensor of "Input Dims": [[64, 1024], …]; -1 without. */
+/* The number of elements of the first tensor in "Input Dims": [[64, 1024], …]; -1 if unknown. */
 static int64_t dims_elements(struct str args)
 {
 	struct json_value dims = json_find(args, "Input Dims"), first, one;
@@ -206,7 +209,7 @@ static int64_t dims_elements(struct str args)
 		return -1;
 	list = json_over(json_text(first));
 	while (json_next_element(&list, &one)) {
-		if (one.kind == JSON_ARRAY) { /* a list of tensors: the first of them */
+		if (one.kind == JSON_ARRAY) { /* a list of tensors: the first one is used */
 			list = json_over(json_text(one));
 			continue;
 		}
@@ -218,7 +221,7 @@ static int64_t dims_elements(struct str args)
 	return any ? product : -1;
 }
 
-/* The place of the worker's rank in a list "[0, 4, 8]"; -1 when it is not in it or the list is cut. */
+/* The index of the worker's rank in a list "[0, 4, 8]"; -1 when the rank is not in the list or the list is cut off. */
 static int32_t place_in(struct str list, int32_t rank)
 {
 	int32_t place = 0;
@@ -244,7 +247,7 @@ static int32_t place_in(struct str list, int32_t rank)
 	return -1;
 }
 
-/* Whether a whole list of ranks lacks this one: the worker is not the rank that its file says. */
+/* Whether a complete list of ranks lacks this one: then the file states a wrong rank for the worker. */
 static bool is_elsewhere(struct str list, int32_t rank)
 {
 	size_t digits = 0;
@@ -254,7 +257,8 @@ static bool is_elsewhere(struct str list, int32_t rank)
 	return digits && !str_has(list, STR("...")) && place_in(list, rank) < 0;
 }
 
-/* "PIPELINE_MODEL_PARALLEL_GROUP", "mesh_pp": which number of the worker the place in the group is. */
+/* Sets the pipeline, data or tensor parallel number of a worker from a group description such as
+ * "PIPELINE_MODEL_PARALLEL_GROUP" or "mesh_pp": the number is the worker's index in the group. */
 static void take_role(struct worker *w, struct str description, struct str ranks)
 {
 	char plain[96];
@@ -273,7 +277,7 @@ static void take_role(struct worker *w, struct str description, struct str ranks
 		w->dp = place;
 }
 
-/* Remembers what a group is called. Beyond a few thousand groups names are left out. */
+/* Stores the name of a group; beyond RANKS_GROUPS_MOST groups names are not kept. */
 static void name_group(struct ranks_job *job, uint64_t hash, struct str name,
 		       struct str description, struct str ranks)
 {
@@ -295,7 +299,7 @@ static void name_group(struct ranks_job *job, uint64_t hash, struct str name,
 		(void)vec_push(job->mem, job->groups, job->group_count, job->group_cap, group);
 }
 
-/* Reads the arguments of a collective. Arguments of its kernel were read before and take precedence. */
+/* Reads the arguments of a collective. Values from its kernel's arguments were read before and are kept. */
 static void take_args(struct ranks_job *job, struct worker *w, struct collective *c,
 		      struct str args)
 {
@@ -383,7 +387,8 @@ static ow_status find_records(struct reader *r)
 	return OW_OK;
 }
 
-/* Calls `take_args` with every description around a moment of a thread, the innermost first. */
+/* Calls `take_args` with every host call that describes a collective and contains the launching call, the innermost
+ * first. */
 static void take_records(struct reader *r, struct worker *w, struct collective *c, uint32_t call)
 {
 	uint32_t track = r->m->event.track[call].v;
@@ -441,7 +446,7 @@ static int by_launch(const void *a, const void *b)
 	return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
 }
 
-/* Sorts by the call, and makes each end the latest so far. */
+/* Sorts launches by the time of the call, and sets each end to the latest end so far. */
 static void order_launches(struct reading_worker *part)
 {
 	if (!part->launched_count)
@@ -452,7 +457,7 @@ static void order_launches(struct reading_worker *part)
 			MAX(part->launched[i].end_ns, part->launched[i - 1].end_ns);
 }
 
-/* When the work that was launched before the call was done. */
+/* The time at which the work that was launched before the call was done. */
 static int64_t ready_time(const struct reading_worker *part, int64_t call_ns, int64_t start_ns)
 {
 	size_t low = 0, high = part->launched_count;
@@ -460,7 +465,8 @@ static int64_t ready_time(const struct reading_worker *part, int64_t call_ns, in
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
-		if (part->launched[middle].at_ns <= call_ns) /* times of calls may be rounded */
+		/* <= because times of calls may be rounded */
+		if (part->launched[middle].at_ns <= call_ns)
 			low = middle + 1;
 		else
 			high = middle;
@@ -524,7 +530,7 @@ static ow_status add_collective(struct reader *r, struct worker *w, struct readi
 		else if (!device)
 			take_records(r, w, &c, event);
 	}
-	if (call) { /* the call's time, until all launches are known */
+	if (call) { /* ready_ns holds the time of the call until all launches are known */
 		c.ready_ns = m->event.ts_ns[call];
 		c.launched = true;
 	}
@@ -585,7 +591,7 @@ static ow_status add_own(struct reader *r, struct worker *w, struct reading_work
 	const struct model *m = r->m;
 	int64_t begin = m->event.ts_ns[event], end = event_end(m, event);
 
-	/* Work without length ends where other work ends, and would take its name. */
+	/* Work of zero length ends where other work ends, and would replace the name of that work. */
 	if (!spans_add(&part->busy, r->mem, begin, end) ||
 	    (part->many && end > begin &&
 	     !vec_push(r->mem, w->timed, w->timed_count, w->timed_cap,
@@ -642,7 +648,8 @@ static int by_end(const void *a, const void *b)
 	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
 }
 
-/* The pauses of own work in which a collective ends. Before the first and after the last work there is a pause, too. */
+/* Finds the pauses of own work in which a collective ends. The time before the first and after the last work counts
+ * as a pause, too. */
 static ow_status find_pauses(struct reader *r, struct worker *w, struct reading_worker *part)
 {
 	int64_t *ends = ARENA_ARRAY(&r->scratch, int64_t, w->collective_count + 1);
@@ -652,7 +659,7 @@ static ow_status find_pauses(struct reader *r, struct worker *w, struct reading_
 		return error_no_memory(r->err);
 	for (size_t i = 0; i < w->collective_count; i++)
 		ends[i] = collective_done(&w->collectives[i]);
-	ranks_median(ends, w->collective_count); /* sorts */
+	ranks_median(ends, w->collective_count); /* called for its sorting */
 	for (size_t i = 0; i <= part->busy.count; i++) {
 		struct pause p = { i ? part->busy.items[i - 1].end : w->first_ns,
 				   i < part->busy.count ? part->busy.items[i].begin : w->last_ns,
@@ -702,7 +709,8 @@ static ow_status take_windows(struct reader *r, struct worker *w, uint32_t sourc
 	return OW_OK;
 }
 
-/* Steps of a file with many workers: from the first to the last event of each, the same for all. */
+/* Makes the steps of a file with many workers: from the first to the last event of each step, the same for all
+ * workers. */
 static ow_status make_steps(struct reader *r, uint32_t source, struct phase_window **out,
 			    uint32_t *count)
 {
@@ -761,7 +769,8 @@ static int by_time(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* Steps of collectives that no event of the source names: by time. Then their order within the step. */
+/* Finds the steps of collectives that no event assigns to a step, by time; then numbers the collectives within each
+ * step. */
 static void number_collectives(struct worker *w)
 {
 	size_t s = 0;
@@ -786,8 +795,8 @@ static bool shares_time(const struct worker *w, size_t step)
 	       (step + 1 < w->step_count && w->steps[step + 1].start_ns < s->end_ns - slack);
 }
 
-/* Steps that share time: the clock was set back, or they run at once. What belongs to which of them is not sure, and so collectives without a sequence number
- * cannot be paired by their step. */
+/* Marks collectives in steps that overlap (the clock was set back, or steps run concurrently) as doubtful: it is not
+ * certain which step they belong to, so without a sequence number they cannot be paired by their step. */
 static void doubt_collectives(struct worker *w)
 {
 	for (size_t s = 0; s < w->step_count; s++) {
@@ -852,7 +861,8 @@ static ow_status finish_worker(struct reader *r, size_t number)
 	return copy_op_names(r, w);
 }
 
-/* Clocks of processors of the device, not of its memory; in whatever unit: only ratios between ranks are used. */
+/* Whether a counter is the clock frequency of the device's processors, not of its memory. Any unit is accepted,
+ * because only ratios between ranks are used. */
 static bool is_frequency(struct str name)
 {
 	static const char *const words[] = { "sm", "gpc", "graphics", "core", "gfx", "freq" };
@@ -867,7 +877,7 @@ static bool is_frequency(struct str name)
 	return false;
 }
 
-/* The mean frequency of the device of each worker, where counters give it. */
+/* Computes the mean device frequency of each worker, if the trace has counters of it. */
 static void read_frequencies(struct reader *r)
 {
 	const struct model *m = r->m;
@@ -890,7 +900,7 @@ static void read_frequencies(struct reader *r)
 	}
 }
 
-/* Lines of code of each worker, where the recording has call stacks. */
+/* Reads the time for each line of code of each worker, if the recording has call stacks. */
 static ow_status read_lines(struct reader *r)
 {
 	uint32_t *worker_of = ARENA_ARRAY(&r->scratch, uint32_t, r->m->track.count + 1);
@@ -904,7 +914,7 @@ static ow_status read_lines(struct reader *r)
 
 	if (!worker_of)
 		return error_no_memory(r->err);
-	/* Tracks of frames are not work; they belong to the one worker of their file. */
+	/* Tracks of call frames are not work; they belong to the only worker of their file. */
 	for (uint32_t t = 1; t < r->m->track.count; t++)
 		for (size_t p = 0; p < r->part_count; p++)
 			if (r->worker_of[t] == p + 1 ||
@@ -934,7 +944,7 @@ static ow_status read_model(struct reader *r)
 	return read_lines(r);
 }
 
-/* Sources without timed slices are not workers. */
+/* Removes workers of sources without timed slices. */
 static void drop_empty(struct reader *r)
 {
 	struct ranks_job *job = r->job;

@@ -1,7 +1,8 @@
 /*
- * straggler.c: which workers do more own work than their peers (peers.c), and what that costs the job. A long collective accuses no rank, and the slowest is
- * not a straggler because it is the slowest: it has to stand out from its peers and from chance, step after step, and the replay has to gain from its
- * being like them. Causes and blame are in blame.c.
+ * straggler.c: finds workers that do more own work than their peers (peers.c), and what that costs the job. A long
+ * collective does not make a rank a straggler, and neither does being the slowest: a straggler has to stand out from
+ * its peers and from chance, step after step, and a replay in which it works like its peers has to be faster. Causes
+ * and blame are in blame.c.
  */
 #include "ranks/judge.h"
 
@@ -9,12 +10,13 @@
 #include <stdlib.h>
 
 #define LEAST_TRANSIENT 0.10
-#define LEAST_OF_TWO 0.05 /* excess over a single peer, which may be the odd one */
+#define LEAST_OF_TWO 0.05 /* least excess over a single peer, which may itself be the unusual one */
 #define LEAST_STAGE 1.05
-#define TRANSIENT_LEAST 6 /* steps: with fewer, one that differs says little */
-#define WORK_MOST 2e8	  /* items of all replays: above it only suspects are replayed */
-#define WORK_USUAL 2e7	  /* above it workers that are not suspects are replayed in some steps */
-#define REPLAYED_LEAST 8  /* of these steps */
+#define TRANSIENT_LEAST 6 /* with fewer steps than this, a single slow step says little */
+#define WORK_MOST 2e8	  /* limit of items in all replays: above it only suspects are replayed */
+/* above this number of items, workers that are not suspects are replayed in some steps only */
+#define WORK_USUAL 2e7
+#define REPLAYED_LEAST 8 /* at least this many steps are replayed */
 
 double judge_middle_excess(struct judge *j, size_t worker, double *noise)
 {
@@ -32,8 +34,8 @@ double judge_middle_excess(struct judge *j, size_t worker, double *noise)
 	return middle;
 }
 
-/* If two workers are only compared with each other, one is above the median by as much as the other is below it, so the pair
- * counts once. */
+/* Whether the excess of a worker is counted. If two workers are compared only with each other, one is above the
+ * median by as much as the other is below it, so the pair counts once. */
 static bool is_counted(const struct judge *j, size_t worker, size_t *peers)
 {
 	size_t first = worker;
@@ -47,7 +49,8 @@ static bool is_counted(const struct judge *j, size_t worker, size_t *peers)
 	return *peers != 1 || first == worker;
 }
 
-/* From which excess on a step is slow: above chance from step to step, and above the usual difference between workers. */
+/* Sets the excess from which a step counts as slow: above the random variation between steps, and above the usual
+ * difference between workers. */
 static ow_status find_threshold(struct judge *j)
 {
 	double *noise = ARENA_ARRAY(&j->arena, double, j->job->worker_count + 1);
@@ -76,7 +79,7 @@ static ow_status find_threshold(struct judge *j)
 	return OW_OK;
 }
 
-/* Slow steps that come at equal distances. */
+/* Whether slow steps come at equal intervals. */
 static bool is_periodic(const double *excess, size_t steps, double threshold)
 {
 	size_t last = SIZE_MAX, gap = 0, found = 0;
@@ -124,7 +127,8 @@ static void classify(struct judge *j, size_t worker)
 		w->slow_steps = far;
 }
 
-/* A step with the workers in j->like like their peers; -1 when it cannot be replayed. */
+/* The length of a step in which the workers in j->like do as much work as their peers; -1 when the step cannot be
+ * replayed. */
 static int64_t replay_like(struct judge *j, size_t step)
 {
 	struct ranks_job *job = j->job;
@@ -140,7 +144,8 @@ static int64_t replay_like(struct judge *j, size_t step)
 	return job_replay_step(j->replay, step, j->scale, TRANSFER_RECORDED);
 }
 
-/* Every `stride`-th step with the workers in j->like like their peers, in ns, 0 where unknown; in `out`. */
+/* Replays every `stride`-th step with the workers in j->like doing as much work as their peers; `out` receives the
+ * lengths in ns, 0 where unknown. */
 static void replay_some(struct judge *j, double *out, size_t stride)
 {
 	for (size_t s = 0; s < j->job->step_count; s++)
@@ -185,7 +190,7 @@ static bool is_comparable(const struct judge *j, size_t worker)
 	return false;
 }
 
-/* The step as recorded, against the step with worker `one` like its peers. */
+/* How much longer the recorded step is than a step in which worker `one` does as much work as its peers. */
 static double slowdown_of(struct judge *j, size_t one, size_t stride)
 {
 	if (!is_comparable(j, one))
@@ -196,7 +201,7 @@ static double slowdown_of(struct judge *j, size_t one, size_t stride)
 	return judge_gain(j, j->bases, j->replayed, is_rare(&j->job->workers[one]));
 }
 
-/* Workers that may be stragglers are replayed with the work of their peers at each place. */
+/* Prepares the replay for workers that may be stragglers: they get their peers' work between two collectives each. */
 static ow_status compare_parts(struct judge *j)
 {
 	for (size_t i = 0; i < j->job->worker_count; i++)
@@ -292,8 +297,10 @@ static double stage_own(struct judge *j, int32_t stage, size_t step)
 	return ranks_median_real(j->scratch, count);
 }
 
-/* What a worker like its peers would do of each kind of work in a step, as parts of what it did, in j->scale: the median of its role. `balanced`: the
- * mean of all workers that do it, because work can be moved between stages but does not vanish. */
+/* Fills j->scale: for each worker, the factor that turns its work of one kind in a step into the median of its role.
+ * `balanced`: into the mean of all workers that do this kind of work, because work can be moved between stages but does
+ * not vanish.
+ */
 static void scale_to_peers(struct judge *j, size_t step, unsigned label, bool balanced)
 {
 	size_t workers = j->job->worker_count, count = 0, doing = 0, end;

@@ -1,6 +1,7 @@
 /*
- * waits.c: each collective split into waiting for the last worker and moving data (ranks.h), per worker and step, and how fast data moves. The two parts sum
- * to the collective exactly. Needs clocks; where their error is larger than the waits, nothing is said about waits.
+ * waits.c: splits each collective into waiting for the last worker and moving data (ranks.h), for each worker and step,
+ * and measures how fast data moves. The two parts sum to the collective exactly. Clocks must be fitted before; if their
+ * error is larger than the waits, no waits are reported.
  */
 #include "ranks/ranks.h"
 
@@ -11,12 +12,14 @@
 
 #define TOGETHER_NS 20000
 #define TOGETHER_PART 0.005
-#define UNKNOWN_MOST 0.05 /* of the time in collectives */
+/* waits are unknown if a larger share of the time in collectives cannot be split */
+#define UNKNOWN_MOST 0.05
 
 struct arrival {
-	int64_t first_ns, last_ns; /* starts, in the reference's time */
+	int64_t first_ns, last_ns; /* first and last start of the members, on the reference clock */
 	int64_t first_end_ns, least_ns;
-	int64_t root_ns; /* start of the one that the others wait for; TIME_UNKNOWN = all wait for all */
+	/* start of the member that the others wait for; TIME_UNKNOWN = all members wait for all */
+	int64_t root_ns;
 };
 
 static struct collective *collective_of(struct ranks_job *job, const struct member *m)
@@ -24,7 +27,7 @@ static struct collective *collective_of(struct ranks_job *job, const struct memb
 	return &job->workers[m->worker].collectives[m->collective];
 }
 
-/* False when some clock is not known. */
+/* Reads the starts and ends of a meeting's members; false if some member's clock is unknown. */
 static bool read_arrivals(struct ranks_job *job, const struct meeting *m, struct arrival *a)
 {
 	*a = (struct arrival){ INT64_MAX, INT64_MIN, INT64_MAX, INT64_MAX, TIME_UNKNOWN };
@@ -48,7 +51,7 @@ static bool read_arrivals(struct ranks_job *job, const struct meeting *m, struct
 	return true;
 }
 
-/* Whether the times contradict each other by more than the clocks may be off. */
+/* Whether the members' times contradict each other by more than the error of the clocks. */
 static bool is_contradiction(struct ranks_job *job, const struct meeting *m,
 			     const struct arrival *a)
 {
@@ -65,7 +68,7 @@ static bool is_contradiction(struct ranks_job *job, const struct meeting *m,
 	return a->last_ns > span_add(a->first_end_ns, error);
 }
 
-/* How long a collective of a group takes after the last of its members has come. */
+/* The time that a collective of a group takes after the last of its members has come. */
 struct usual {
 	uint64_t key;
 	int64_t ns;
@@ -87,7 +90,7 @@ static uint64_t usual_key(struct ranks_job *job, const struct meeting *m)
 	return ranks_pair_look(c) * 31 + m->group;
 }
 
-/* Of sorted ones the median of a key; -1 without. */
+/* The median of the entries with this key in a sorted list; -1 if there are none. */
 static int64_t usual_median(const struct usual *all, size_t count, uint64_t key)
 {
 	size_t low = 0, high = count, end;
@@ -106,8 +109,8 @@ static int64_t usual_median(const struct usual *all, size_t count, uint64_t key)
 }
 
 /*
- * A collective that some member's recording lacks: perhaps that member came last. It is not taken to last longer after the last one had come than others of
- * its group and size do, where all members are known.
+ * Handles a collective that is missing in the recording of some member, which may have come last. Its transfer is
+ * assumed to be at most as long as in collectives of the same group and size with all members known.
  */
 static ow_status time_incomplete(struct ranks_job *job, struct ow_error *err)
 {
@@ -170,7 +173,7 @@ int64_t ranks_wait(const struct worker *w, const struct collective *c, const str
 	return MIN(wait, c->end_ns - c->start_ns);
 }
 
-/* Of a collective without a partner whose clock is known it is not known how much is waiting. */
+/* Whether a collective can be split into wait and transfer: not without a partner whose clock is known. */
 static bool is_split(const struct ranks_job *job, const struct collective *c)
 {
 	return c->meeting && !job->meetings[c->meeting - 1].rejected &&
@@ -199,7 +202,7 @@ static void split_worker(struct ranks_job *job, struct worker *w)
 	w->waits_unknown = unknown > UNKNOWN_MOST * (known + unknown);
 }
 
-/* The median error of the clocks against the mean of the longest waits of collectives. */
+/* Compares the median error of the clocks with the mean of the longest waits in collectives. */
 static ow_status compare_error(struct ranks_job *job, struct ow_error *err)
 {
 	int64_t *errors = ARENA_ARRAY(&job->arena, int64_t, job->worker_count + 1), median;
@@ -271,7 +274,8 @@ static int by_size(const void *x, const void *y)
 	return (a->ns > b->ns) - (a->ns < b->ns);
 }
 
-/* Sorted by time within a size: the median is in the middle. */
+/* Adds the speed of each kind and size of collective. Entries are sorted by time within a size, so the median is in
+ * the middle. */
 static ow_status add_speeds(struct ranks_job *job, const struct timing *t, size_t count,
 			    struct ow_error *err)
 {
@@ -300,7 +304,8 @@ static ow_status add_speeds(struct ranks_job *job, const struct timing *t, size_
 	return OW_OK;
 }
 
-/* Latency and time per byte of the kind with the most sizes, by weighted least squares over the medians of the sizes. */
+/* Fits latency and time per byte for the kind of collective with the most sizes, by weighted least squares over the
+ * medians of the sizes. */
 static void fit_speed(struct ranks_job *job)
 {
 	size_t most = 0;
@@ -328,7 +333,8 @@ static void fit_speed(struct ranks_job *job)
 		job->alpha_ns = (y - job->beta_ns_per_byte * x) / n;
 	}
 	if (job->beta_ns_per_byte < 0 || job->alpha_ns < 0)
-		job->alpha_ns = job->beta_ns_per_byte = NAN; /* not a latency and a bandwidth */
+		/* a negative value is not a latency or a bandwidth */
+		job->alpha_ns = job->beta_ns_per_byte = NAN;
 }
 
 static ow_status measure_speed(struct ranks_job *job, struct ow_error *err)

@@ -1,6 +1,7 @@
 /*
- * worker_facts.c: what names and facts of a recording say about a worker: its place in the job (rank, pipeline stage, data and tensor
- * parallel index), its host, its file; and which collective a name means. Called by read.c. Names of files decide nothing here.
+ * worker_facts.c: reads a worker's place in the job (rank, pipeline stage, data and tensor parallel index), its host
+ * and its file from the names and facts of a recording, and the kind of collective from a name. Called by read.c. File
+ * names do not decide anything here.
  */
 #include "ranks/read.h"
 
@@ -53,7 +54,7 @@ enum collective_kind collective_kind_of(struct str name)
 	return COLLECTIVE_OTHER;
 }
 
-/* The number after a word: "PP rank 3, TP rank 0" has 3 for "PP rank"; -1 without. */
+/* The number after a word in a text: for "PP rank" in "PP rank 3, TP rank 0" it is 3; -1 if there is none. */
 static int32_t number_after(struct str text, const char *word)
 {
 	size_t at = str_find(text, str_from(word));
@@ -122,7 +123,7 @@ int64_t worker_fact_number(const struct model *m, uint32_t source, const char *k
 	return fact && m->fact.kind[fact] == FACT_INT ? m->fact.number[fact] : -1;
 }
 
-/* The producers spell it hostname, host_name, hostName, Hostname, host or node. */
+/* The host name. Producers call this fact hostname, host_name, hostName, Hostname, host or node. */
 struct str worker_host(const struct model *m, uint32_t source)
 {
 	static const char *const keys[] = { "hostname", "host", "nodename", "node" };

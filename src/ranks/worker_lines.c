@@ -1,7 +1,8 @@
 /*
- * worker_lines.c: lines of the program's own code, by worker (ranks.h): time of the host that was spent in them, and time of the device that they launched, both
- * in steady steps. Called by read.c for recordings with call stacks; blame.c finds the line in which a straggler spends more time than its peers.
- * Time of calls that wait, and of collectives, is left out: a rank that waits longer is not the slow one.
+ * worker_lines.c: time for each line of the program's own code and each worker (ranks.h): time that the host spent in
+ * the line, and time of the device work that the line launched, both in steady steps. read.c calls it for recordings
+ * with call stacks; blame.c finds the line in which a straggler spends more time than its peers. Time of calls that
+ * wait, and of collectives, is left out: a rank that waits longer is not the slow one.
  */
 #include "ranks/read.h"
 
@@ -14,10 +15,11 @@ struct line_reader {
 	const struct line_reading *in;
 	struct model *m;
 	struct ow_error *err;
-	const uint32_t *own; /* per stack: the frame of own code */
-	bool *steady;	     /* per step */
-	bool frames;	  /* the worker has frames as slices: their self times are those of lines */
-	uint32_t *row_of; /* per frame: 1 + the row among the lines of the worker at hand */
+	const uint32_t *own; /* for each stack: its innermost frame in the program's own code */
+	bool *steady;	     /* one entry for each step: whether it is steady */
+	/* the worker's call frames are recorded as slices: the self time of a slice is the time of its line */
+	bool frames;
+	uint32_t *row_of; /* for each frame: 1 + index in the lines of the current worker */
 	size_t worker;
 };
 
@@ -28,7 +30,7 @@ static uint32_t stack_of(const struct model *m, uint32_t event)
 	return stack ? stack : event ? COLUMN_GET(m->op.stack, m->event.op[event].v).v : 0;
 }
 
-/* Adds time to the line of a stack, unless all its frames are of libraries. */
+/* Adds time to the line of a stack, unless all frames of the stack are in libraries. */
 static ow_status add_time(struct line_reader *r, uint32_t stack, int64_t ns, bool device)
 {
 	struct worker *w = &r->in->job->workers[r->worker];
@@ -59,7 +61,7 @@ static ow_status add_time(struct line_reader *r, uint32_t stack, int64_t ns, boo
 	return OW_OK;
 }
 
-/* Whether a slice is a call of the program, on a track of calls beside that of the thread's operators. */
+/* Whether a slice is a call frame of the program, on a separate track beside the track of the thread's operators. */
 static bool is_frame(const struct model *m, uint32_t event)
 {
 	return track_work(m, m->event.track[event]) == WORK_NONE &&
@@ -86,7 +88,7 @@ static ow_status add_event(struct line_reader *r, uint32_t event)
 	return add_time(r, stack, m->event.dur_ns[event], true);
 }
 
-/* Samples of one worker; the metric that views show by default, if it is time. */
+/* Adds the samples of one worker, if the default metric of the samples is time. */
 static ow_status add_samples(struct line_reader *r)
 {
 	const struct model *m = r->m;

@@ -1,6 +1,4 @@
-/*
- * sink.c: the table of outputs. What each writes is in sink_<name>.c.
- */
+/* sink.c: the table of sinks (outputs), made from sinks.def. Each sink is in sink_<name>.c. */
 #include "sink/sink.h"
 
 const struct sink *const sinks[] = {

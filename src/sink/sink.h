@@ -13,38 +13,40 @@
 #include "table/tree/tree.h"
 
 enum sink_accepts {
-	SINK_RESULT = 1 << 0,	  /* any table */
-	SINK_TREE_SCOPE = 1 << 1, /* the tree of this view */
+	SINK_RESULT = 1 << 0,	  /* the sink writes any table */
+	SINK_TREE_SCOPE = 1 << 1, /* the sink writes the tree of this view */
 	SINK_TREE_GRAPH = 1 << 2,
 	SINK_TREE_OP = 1 << 3,
 	SINK_TREE_CODE = 1 << 4,
 	SINK_TREES = 15 << 1,
-	SINK_DIFF = 1 << 5 /* the table of a comparison, with its frames */
+	SINK_DIFF = 1 << 5 /* the sink writes the table of a comparison, with its frames */
 };
 
 struct sink_options {
-	uint32_t width; /* of the terminal; 0 = do not fit */
+	/* width of the terminal in characters; 0 = output is not fitted to a width */
+	uint32_t width;
 	bool colour;
-	bool full_numbers;  /* no k, ms, MB */
-	const char *metric; /* folded, flamegraph, pprof: which value */
+	bool full_numbers;  /* exact numbers, without k, ms, MB */
+	const char *metric; /* for folded, flamegraph and pprof: name of the value to draw */
 	const char *title;
-	const char *style; /* flamegraph: words of flame_style_parse */
-	/* A table that comes in pieces (csv, json): the first piece also writes what comes before the rows, the last what
-	 * comes after them. */
+	const char *style; /* for flamegraph: words that flame_style_parse reads */
+	/* For a table that is written in pieces (csv, json): the header is written unless `continued`, the end is
+	 * written unless `continues`. */
 	bool continued, continues;
 	uint64_t rows_before;
-	bool all_columns; /* text: also those without a value */
-	bool short_names; /* text: long names of kernels in their short form */
-	/* parquet: writes a table; NULL = cannot be done here. */
+	bool all_columns; /* for text: show also columns without a value */
+	bool short_names; /* for text: shorten long names of kernels */
+	/* for parquet: writes a table; NULL = this build cannot write Parquet. */
 	ow_status (*parquet)(struct table *table, const struct out *out, struct ow_error *err);
-	/* tensor values of a checkpoint, for tfprof's text; NULL when there is none. Appends the text of
+	/* Tensor values of a checkpoint, for tfprof's text; NULL when there is no checkpoint. Appends the text of
 	 * the tensor to *text, or a line for stderr to *message. */
 	void (*tensor)(void *arg, struct str name, struct buf *text, struct buf *message);
 	void *tensor_arg;
-	/* lines that tfprof prints on stderr while writing */
+	/* receives lines that tfprof prints on stderr while it writes */
 	void (*message)(void *arg, struct str line);
 	void *message_arg;
-	/* lines that it prints on stdout meanwhile ("generating trace file."); no line feed in them */
+	/* receives lines that tfprof prints on stdout while it writes ("generating trace file."), without a line
+	 * feed */
 	void (*stdout_line)(void *arg, struct str line);
 	void *stdout_arg;
 };
@@ -52,14 +54,14 @@ struct sink_options {
 struct sink {
 	const char *name, *summary, *extension;
 	unsigned accepts;
-	bool binary; /* not for a terminal */
-	bool folded; /* knows chains of folded trees; see tree_unfold */
-	bool events; /* reads the events behind a tree, too */
-	/* Whether it writes this table from the tree alone, although it accepts SINK_RESULT: then no columns need to be
-	 * made. NULL = no. */
+	bool binary; /* the output is binary and must not go to a terminal */
+	bool folded; /* the sink can write chains of folded trees; see tree_unfold */
+	bool events; /* the sink reads the events of a tree's nodes, too */
+	/* Whether the sink writes this table from the tree alone, although it accepts SINK_RESULT: then no columns
+	 * need to be made. NULL = never. */
 	bool (*direct)(const struct table *result, const struct sink_options *options);
-	/* A table that cannot be written (the wrong view or metric) is an OW_E_USAGE before the first byte, so a caller
-	 * opens its file on the first write. */
+	/* Writes a table. If the table cannot be written (wrong view or metric) the result is OW_E_USAGE before the
+	 * first byte, so that a caller can create its file on the first write. */
 	ow_status (*write)(struct table *result, const struct sink_options *options,
 			   const struct out *out, struct ow_error *err);
 };
@@ -72,7 +74,7 @@ extern const struct sink *const sinks[];
 extern const size_t sink_count;
 const struct sink *sink_find(const char *name);
 
-/* Numbers of a column as human_int and human_real print them. */
+/* The unit with which human_int and human_real print the numbers of a column. */
 static inline enum human_unit human_unit_of(enum column_unit unit)
 {
 	static_assert((int)UNIT_PERCENT == (int)HUMAN_UNIT_PERCENT,

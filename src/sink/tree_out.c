@@ -86,7 +86,8 @@ enum metric metric_find(const char *name)
 {
 	if (!name || !*name)
 		return METRIC_MICROS;
-	if (!strcmp(name, "occurrence")) /* the column that shows both counts */
+	/* "occurrence" is the name of the column that shows both counts */
+	if (!strcmp(name, "occurrence"))
 		return METRIC_RUN_COUNT;
 	for (unsigned i = 0; i < METRIC_WEIGHT; i++)
 		if (!strcmp(name, metric_infos[i].name))

@@ -9,13 +9,13 @@
 #include "sink/sink.h"
 
 struct metric_info {
-	const char *name;  /* as after --select */
-	const char *title; /* "total time" */
+	const char *name;  /* name of the metric as given to --select */
+	const char *title; /* for example "total time" */
 	enum column_unit unit;
 };
 extern const struct metric_info metric_infos[METRIC_COUNT];
 
-/* The metric of that name, micros for NULL; METRIC_COUNT when there is none. */
+/* The metric with this name (NULL: micros); METRIC_COUNT when there is none. */
 enum metric metric_find(const char *name);
 
 /* The metric that is drawn, and its title. */
@@ -25,11 +25,12 @@ struct tree_measure {
 	struct str title;
 };
 
-/* Finds the metric of options->metric. An unknown name is an error that lists the metrics. A tree of samples has only one. */
+/* Finds the metric named by options->metric. An unknown name is an error whose message lists the metrics. A tree of
+ * samples has only one metric. */
 ow_status tree_out_measure(const struct tree *tree, const struct sink_options *options,
 			   struct tree_measure *measure, struct ow_error *err);
 
-/* The total of a node, but not less than 0: negative numbers must not make boxes of negative width. */
+/* The total of a node, but at least 0, because a negative number would make a box of negative width. */
 static inline int64_t tree_out_total(const struct tree *tree, const struct tree_node *node,
 				     enum metric metric)
 {
@@ -38,12 +39,12 @@ static inline int64_t tree_out_total(const struct tree *tree, const struct tree_
 	return MAX(total, 0);
 }
 
-/* Per node the sum of its displayed children's totals; release with tree_out_release. */
+/* For each node, the sum of its displayed children's totals; the caller frees it with tree_out_release. */
 ow_status tree_out_child_sums(const struct tree *tree, enum metric metric, struct mem *mem,
 			      int64_t **sums, struct ow_error *err);
 void tree_out_release(const struct tree *tree, struct mem *mem, int64_t *sums);
 
-/* How many bytes of the name are its displayed parent's name and the '/' after it (scope view). */
+/* The number of bytes at the beginning of a name that are the displayed parent's name and a '/' (scope view). */
 size_t tree_out_prefix(const struct tree *tree, const struct tree_node *node);
 
 #endif

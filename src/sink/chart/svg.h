@@ -8,13 +8,13 @@
 #include "base/writer.h"
 #include "sink/sink.h"
 
-/* The column of that name, or NULL. */
+/* The table's column with this name, or NULL. */
 const struct table_column *svg_column(const struct table *result, const char *name);
-/* A number of it; 0 when it is unknown. */
+/* The number in a row of the column; 0 when it is unknown. */
 double svg_number(const struct table_column *column, uint32_t row);
 struct str svg_text(const struct table_column *column, uint32_t row);
 
-/* Write the head of a file and its last line. Sizes are pixels. */
+/* svg_begin writes the head of an SVG file, svg_end its last line. Sizes are in pixels. */
 void svg_begin(struct writer *w, unsigned width, unsigned height, const char *title);
 void svg_end(struct writer *w);
 

@@ -91,7 +91,7 @@ static double x_of(const struct chart *c, int64_t ts)
 	       (whole > 0 ? ((double)ts - (double)c->from_ns) / whole : 0) * (WIDTH - LEFT - RIGHT);
 }
 
-/* Clocks start anywhere, some in 1970. */
+/* Converts a time to the time since the first row, because clocks start anywhere, some in 1970. */
 static int64_t since_start(const struct chart *c, int64_t ts)
 {
 	return (int64_t)((uint64_t)ts - (uint64_t)c->from_ns);
@@ -134,7 +134,7 @@ static void put_name(struct chart *c, uint32_t row, double y)
 	writer_puts(w, "</text>\n");
 }
 
-/* Steps: a part is as high over all of its width. */
+/* Draws a step function: each part is equally high over its whole width. */
 static void put_line(struct chart *c, uint32_t first, uint32_t end,
 		     const struct table_column *column, double base, double most)
 {
@@ -187,7 +187,7 @@ static void put_tooltips(struct chart *c, uint32_t first, uint32_t end, double b
 	}
 }
 
-/* The last parts of a path are enough: "…/cs336_basics/model.py:39:forward". */
+/* Shortens a path to its last parts: "…/cs336_basics/model.py:39:forward". */
 static struct str short_path(struct str name)
 {
 	size_t slash = str_rfind_char(name, '/');
@@ -198,7 +198,7 @@ static struct str short_path(struct str name)
 	return slash == STR_NONE ? name : str_skip(name, slash);
 }
 
-/* "name (123), name (45)" with sizes for people; stops where there is no more room. */
+/* Writes "name (123), name (45)" with human-readable sizes; stops when there is no more room. */
 static void put_alive(struct writer *w, struct str alive)
 {
 	size_t used = 0;

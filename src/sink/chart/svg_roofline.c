@@ -16,10 +16,10 @@
 #define POINTS_MAX 1000
 #define LABELS 8
 #define LABEL_HEIGHT 12.0
-#define LETTER 5.6 /* width of one in a label, about */
+#define LETTER 5.6 /* approximate width of one letter in a label */
 #define NAME_COLUMNS 44
 
-/* Where a name is written. */
+/* The position of a name in the chart. */
 struct label {
 	double x, y, width;
 };
@@ -28,17 +28,18 @@ struct chart {
 	struct writer *w;
 	const struct table *r;
 	const struct table_column *x, *y, *time, *percent, *name, *type, *bound, *efficiency;
-	double low_x, high_x, low_y, high_y; /* powers of ten */
+	double low_x, high_x, low_y, high_y; /* limits of the axes, as powers of ten */
 	double peak_y, peak_bandwidth;
 	struct label labels[LABELS];
 	unsigned label_count;
 	struct roof {
-		double x1, y1, x2, y2; /* of the memory, then level up to the right side */
+		/* the roof: from (x1, y1) up along the memory bandwidth to (x2, y2), then level to the right side */
+		double x1, y1, x2, y2;
 		bool memory, level;
 	} roof;
 };
 
-/* Of what is counted in billions: 918 TFLOP/s. */
+/* Writes a value that is counted in billions: 918 TFLOP/s. */
 static void put_giga(struct writer *w, double value, const char *unit)
 {
 	char text[HUMAN_SIZE];
@@ -52,7 +53,7 @@ static void put_giga(struct writer *w, double value, const char *unit)
 		      text + digits, unit);
 }
 
-/* 10^power billions: "100 G", "1 T"; beyond what has a name the number itself. */
+/* Writes the label of an axis tick, 10^power billions: "100 G", "1 T"; beyond the known prefixes the number itself. */
 static void put_tick(struct writer *w, int power)
 {
 	static const char names[] = " KMGTPE";
@@ -145,7 +146,7 @@ static void draw_axes(const struct chart *c)
 		      (TOP + BOTTOM) / 2);
 }
 
-/* Up with the memory as far as arithmetic allows. */
+/* Draws the roof: it rises with the memory bandwidth up to the arithmetic limit. */
 static void draw_roof(struct chart *c)
 {
 	double first = pow(10, c->low_x), last = pow(10, c->high_x), bottom = pow(10, c->low_y);
@@ -185,7 +186,7 @@ static void draw_roof(struct chart *c)
 	writer_puts(c->w, "</text>\n");
 }
 
-/* The end of a long name says most. */
+/* Cuts off the beginning of a long name, because the end says most. */
 static struct str short_name(struct str name)
 {
 	return utf8_width(name) > NAME_COLUMNS ? human_fit_end(name, NAME_COLUMNS - 1) : name;
@@ -196,10 +197,10 @@ static double point_radius(const struct chart *c, uint32_t row)
 	return 3 + sqrt(MAX(svg_number(c->percent, row), 0)) * 2;
 }
 
-/* A label is from ASCENT above its line to DESCENT below it. */
+/* The height of a label: from ASCENT above its base line to DESCENT below it. */
 #define ASCENT 9.0
 #define DESCENT 3.0
-#define ROOF_TEXT 20.0 /* above the roof are its numbers */
+#define ROOF_TEXT 20.0 /* height of the text with the roof's numbers, above the roof */
 
 static bool touches_roof(const struct chart *c, const struct label *l)
 {
@@ -211,7 +212,7 @@ static bool touches_roof(const struct chart *c, const struct label *l)
 		return true;
 	if (!r->memory || left >= right || r->x2 <= r->x1)
 		return false;
-	slope = (r->y2 - r->y1) / (r->x2 - r->x1); /* below 0: y grows downwards */
+	slope = (r->y2 - r->y1) / (r->x2 - r->x1); /* negative, because y grows downwards */
 	return r->y1 + slope * (right - r->x1) < l->y + DESCENT &&
 	       r->y1 + slope * (left - r->x1) > l->y - ASCENT;
 }
@@ -249,9 +250,11 @@ static bool is_free(const struct chart *c, const struct label *l)
 	return true;
 }
 
-#define TRIES 24 /* rows above and below, each to the right and to the left */
+/* candidate positions: rows above and below the point, each to the right and to the left */
+#define TRIES 24
 
-/* Beside the point, else as near above or below as there is room; false when there is none. */
+/* Finds a position for a name: beside the point, else as near above or below as there is room; false when there is
+ * none. */
 static bool place_label(struct chart *c, double x, double y, double radius, struct str name)
 {
 	struct label l = { .width = LETTER * (double)(utf8_width(name) + 1) };
@@ -269,7 +272,7 @@ static bool place_label(struct chart *c, double x, double y, double radius, stru
 	return false;
 }
 
-/* From a point to a name that is not right beside it. */
+/* Draws a line from a point to its name, if the name is not right beside the point. */
 static void draw_leader(const struct chart *c, double x, double y, const struct label *l)
 {
 	double middle = l->y - 4;

@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-#define LINES_MAX 10	 /* annotations; GitHub shows as many per step */
-#define LINE_LEAST 0.005 /* of the step; less is not worth a remark */
+#define LINES_MAX 10	 /* limit of annotations; GitHub shows this many per step */
+#define LINE_LEAST 0.005 /* a line whose change is a smaller share of the step gets no annotation */
 
 static ow_status decode(struct diff_out *d, struct str raw, struct str *to, struct ow_error *err)
 {
@@ -24,7 +24,7 @@ static ow_status decode(struct diff_out *d, struct str raw, struct str *to, stru
 	return to->ptr ? OW_OK : error_no_memory(err);
 }
 
-/* The text of a value in quotes; empty when it is null or not there. */
+/* Copies the text of a JSON string; empty when the value is null or missing. */
 static ow_status value_text(struct diff_out *d, struct str json, struct str *to,
 			    struct ow_error *err)
 {
@@ -111,7 +111,7 @@ static ow_status add_line(struct diff_out *d, struct diff_out_line line, struct 
 	return OW_OK;
 }
 
-/* Rows come with the largest difference first. */
+/* Reads the lines that became slower. Rows are sorted by their difference, the largest first. */
 static ow_status read_lines(struct diff_out *d, const struct table *t, struct ow_error *err)
 {
 	const struct table_column *file = column_of(t, "file"), *line = column_of(t, "line"),

@@ -4,7 +4,7 @@
  */
 #include "sink/diff/diff_out.h"
 
-/* Data of a command: %, CR and LF are escaped; in a property also : and , (the toolkit's rules). */
+/* Escapes the data of a workflow command: %, CR and LF; in a property also : and , (the rules of GitHub's toolkit). */
 static void put_escaped(struct writer *w, struct str text, bool property)
 {
 	for (size_t i = 0, from = 0; i <= text.len; i++) {

@@ -10,7 +10,8 @@
 	"https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/"                      \
 	"sarif-schema-2.1.0.json"
 
-/* A path as a URI reference: what RFC 3986 does not allow in a path is escaped; a first segment with a colon would be a scheme. */
+/* Writes a path as a URI reference: characters that RFC 3986 does not allow in a path are escaped, and so is a colon
+ * in the first segment, which would look like a scheme. */
 static void put_uri(struct writer *w, struct str path)
 {
 	static const char plain[] = "-._~/!$&'()*+,;=@";
@@ -85,7 +86,8 @@ static void put_location(struct writer *w, const struct diff_out_line *line)
 	writer_puts(w, "}}]");
 }
 
-/* Code scanning pages show results that have a location only: a limit is shown at the line that takes the most longer. */
+/* Writes a limit as a result. Code scanning pages show only results with a location, so a limit is shown at the line
+ * whose time grew most. */
 static void put_limit(struct writer *w, bool *any, const struct diff_out *d,
 		      const struct diff_out_limit *limit)
 {

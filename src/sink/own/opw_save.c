@@ -1,15 +1,16 @@
 /*
- * opw_save.c: writes a model as a file of our own (.opw), which import_opw.c opens in place. The columns come first in the file,
- * so that the tables survive if it is cut short; the bytes that they point to (arguments, definitions of ops) come last. The
- * bytes are written first, because their places go into the columns, whose size is known before. Arguments that an importer
- * reads on demand are written out. Called by the API.
+ * opw_save.c: writes a model as our own file (.opw), which import_opw.c opens in place. The columns are at the
+ * beginning of the file, so that the tables survive if the file is cut short; the bytes that columns point to
+ * (arguments, definitions of ops) are at the end. These bytes are written first, because their offsets go into the
+ * columns, whose size is known before. Arguments that an importer reads on demand are read and written out. Called by
+ * the API.
  */
 #include "sink/own/opw_save.h"
 #include "model/model.h"
 #include "wire/own/opw.h"
 #include "base/map.h"
 
-/* Columns of all events: where the text of each went, and its size. */
+/* For each event: offset and size of its arguments in the new file. */
 struct lazy_args_places {
 	uint64_t *offset;
 	uint32_t *size;
@@ -26,7 +27,7 @@ struct opw_places;
 
 #define AT_ONCE 4096
 
-/* A text that was written. */
+/* A text of arguments that was already written, for sharing equal texts. */
 struct written {
 	struct str text;
 	uint64_t offset;
@@ -34,14 +35,14 @@ struct written {
 
 struct lazy_args_pass {
 	struct lazy_args *args;
-	struct arena scratch; /* of a block */
-	struct arena kept;    /* texts of what was written, to be compared with */
-	struct map map;	      /* text → row of written + 1 */
+	struct arena scratch; /* memory for one block of rows */
+	struct arena kept;    /* copies of the texts that were written, for comparison */
+	struct map map;	      /* text → 1 + row of `written` */
 	struct written *written;
 	size_t count, cap;
 };
 
-/* Whether some source has such arguments. */
+/* Whether some source has arguments that are read on demand. */
 static bool lazy_args_any(const struct model *m)
 {
 	for (uint32_t source = 1; source < m->source.count; source++)
@@ -111,7 +112,7 @@ static ow_status put_shared(struct lazy_args_pass *t, uint32_t row, struct str t
 	return OW_OK;
 }
 
-/* Rows of one source. */
+/* Writes the arguments of `rows`, all from one source. */
 static ow_status put_rows(struct lazy_args_pass *t, uint32_t source, const uint32_t *rows,
 			  uint32_t n)
 {
@@ -155,7 +156,7 @@ static ow_status put_all(struct lazy_args_pass *t)
 	return n ? put_rows(t, source, rows, n) : OW_OK;
 }
 
-/* Writes those of all events to where the writer is. */
+/* Writes the arguments of all events at the writer's current position. */
 static ow_status lazy_args_write(struct lazy_args *args)
 {
 	struct mem *mem = args->m->mem;
@@ -178,15 +179,15 @@ static ow_status lazy_args_write(struct lazy_args *args)
 
 enum place_kind { PLACE_EVENT, PLACE_SHARED, PLACE_EVENT_ARGS, PLACE_OP, PLACE_COUNT };
 
-/* One table whose rows have places. */
+/* A table whose rows point to bytes in a source file, and its columns of offset and size. */
 struct place {
 	enum table_id table;
 	const char *offset_name, *size_name;
 	const uint64_t *offset;
 	const uint32_t *size;
 	uint32_t rows;
-	bool lazy; /* the importer of some source reads the bytes on demand */
-	/* what is written instead */
+	bool lazy; /* the importer of some source reads these bytes on demand */
+	/* offsets and sizes in the new file, written instead of the old ones */
 	uint64_t *new_offset;
 	uint32_t *new_size;
 };
@@ -243,7 +244,7 @@ static const struct input *input_of(const struct model *m, uint32_t source)
 	return source && source < m->input_cap ? m->inputs[source] : NULL;
 }
 
-/* A row whose bytes can be copied; with its source. */
+/* The input from which the bytes of a row can be copied; NULL if they cannot. */
 static const struct input *usable(const struct model *m, const struct place *p,
 				  enum place_kind kind, uint32_t row, uint32_t *source)
 {
@@ -259,7 +260,7 @@ static const struct input *usable(const struct model *m, const struct place *p,
 	return in;
 }
 
-/* At most this many bytes will be copied. */
+/* An upper bound of the bytes that will be copied. */
 static uint64_t opw_places_size(const struct model *m)
 {
 	struct place places[PLACE_COUNT];
@@ -288,7 +289,7 @@ static ow_status copy_bytes(struct opw_places *all, struct window *window, uint6
 	return OW_OK;
 }
 
-/* Where the last row's bytes were and went. */
+/* The last row's bytes: their position in the source and in the new file, because neighbours often share bytes. */
 struct last {
 	uint32_t source, size;
 	uint64_t offset, to;
@@ -367,10 +368,11 @@ static int by_offset(const void *a, const void *b, void *arg)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Pieces of the sources, in one row; base[s] is the first of source s. */
+/* All sources split into pieces, numbered through; base[s] is the number of source s's first piece. */
 struct pieces {
 	uint32_t *base;
-	uint32_t *start; /* where the rows of each piece begin in the order; one more at the end */
+	/* index in the sorted rows at which each piece begins; one more entry marks the end */
+	uint32_t *start;
 	size_t sources, count;
 	uint32_t *order;
 	uint32_t rows;
@@ -397,7 +399,7 @@ static bool make_pieces(struct pieces *x, const struct model *m, uint32_t rows)
 		x->base[s] = (uint32_t)count;
 		count += in ? (in->size >> PIECE_BITS) + 1 : 0;
 		if (count >= UINT32_MAX)
-			return false; /* 256 TB */
+			return false; /* a file of more than 256 TB */
 	}
 	x->count = (size_t)count;
 	x->start = mem_zalloc(m->mem, (x->count + 1) * sizeof(*x->start));
@@ -422,7 +424,7 @@ static void sort_rows(const struct opw_places *all, enum place_kind kind, struct
 	for (uint32_t i = 1; i < p->rows; i++)
 		if (usable(all->m, p, kind, i, &source))
 			x->order[x->start[x->base[source] + (p->offset[i] >> PIECE_BITS)]++] = i;
-	/* start[k] is where piece k ends now, and piece k + 1 begins */
+	/* start[k] is now where piece k ends and piece k + 1 begins */
 	for (size_t k = 0; k < x->count; k++) {
 		uint32_t begin = k ? x->start[k - 1] : 0;
 
@@ -450,7 +452,8 @@ static ow_status copy_rows(struct opw_places *all, enum place_kind kind)
 	return status;
 }
 
-/* Definitions are cut to what is worth keeping, in the order of the ops, which is the source's. */
+/* Copies the definitions of ops, reduced by options->record, in the order of the ops, which is the order in the
+ * source. */
 static ow_status copy_records(struct opw_places *all, const struct opw_save_options *options)
 {
 	struct place *p = &all->places[PLACE_OP];
@@ -489,7 +492,7 @@ static ow_status copy_place(struct opw_places *all, enum place_kind kind,
 						   : copy_rows(all, kind);
 }
 
-/* Of sources whose importers read arguments on demand, both kinds at once. */
+/* Copies the arguments of events whose importers read them on demand; offsets and sizes are filled together. */
 static ow_status copy_told(struct opw_places *all)
 {
 	const struct place *own = &all->places[PLACE_EVENT], *shared = &all->places[PLACE_SHARED];
@@ -502,7 +505,7 @@ static ow_status copy_told(struct opw_places *all)
 	return own->lazy && own->new_size ? lazy_args_write(&args) : OW_OK;
 }
 
-/* Copies them to where the writer is. *places may be set on failure, too. */
+/* Copies all bytes that columns point to, at the writer's current position. *places may be set on failure, too. */
 static ow_status opw_places_new(struct model *m, const struct opw_save_options *options,
 				struct opw_writer *w, struct opw_places **places,
 				struct ow_error *err)
@@ -540,7 +543,7 @@ static bool is_of(const struct place *p, enum table_id table, const char *column
 	return p->table == table && strcmp(column, name) == 0;
 }
 
-/* Whether a column will be written though no row has a value yet: places change. */
+/* Whether a column will be written although no row has a value yet, because copying will fill it. */
 static bool opw_places_has(const struct model *m, enum table_id table,
 			   const struct column_info *column)
 {
@@ -555,7 +558,7 @@ static bool opw_places_has(const struct model *m, enum table_id table,
 	return false;
 }
 
-/* The values to write in place of a column, or NULL. */
+/* The values to write instead of a column's own; NULL = the column's own. */
 static const void *opw_places_column(const struct opw_places *all, enum table_id table,
 				     const struct column_info *column)
 {
@@ -574,7 +577,7 @@ struct save {
 	struct model *m;
 	const struct opw_save_options *options;
 	const struct opw_out *to;
-	struct opw_out out; /* counts, and reports progress */
+	struct opw_out out; /* counts written bytes and reports progress */
 	struct opw_writer w;
 	struct opw_places *places;
 	uint64_t done, total, reported;
@@ -625,7 +628,7 @@ static struct meta meta_of(const struct model *m)
 struct string_reader {
 	const struct model *m;
 	uint32_t next;
-	size_t within; /* bytes of that string (with its NUL) that were returned so far */
+	size_t within; /* bytes of the current string (with its NUL) that were returned so far */
 };
 
 static void read_lengths(void *arg, void *to, size_t len)
@@ -692,14 +695,14 @@ static uint32_t table_rows(const struct model *m, enum table_id table)
 	return *(const uint32_t *)(const void *)((const char *)m + model_tables[table].offset);
 }
 
-/* Undecoded code traces are in the stacks by now. */
+/* Whether a column is written. Undecoded code traces are not: they have been decoded into the stacks. */
 static bool is_kept(enum table_id table, const struct column_info *column)
 {
 	return table != TABLE_op ||
 	       (strcmp(column->name, "code_offset") != 0 && strcmp(column->name, "code_size") != 0);
 }
 
-/* Nothing but a nil row is what a reader has anyway. */
+/* Whether a table has only its nil row; such a table is not written, because a reader creates the nil row itself. */
 static bool is_empty(const struct model *m, enum table_id table)
 {
 	const struct table_info *info = &model_tables[table];
@@ -715,7 +718,7 @@ static bool is_empty(const struct model *m, enum table_id table)
 	return table_rows(m, table) <= 1;
 }
 
-/* The columns of a table; none for a table that is left out. */
+/* Lists the columns of a table that are written; none for a table that is left out. */
 static uint32_t table_parts(const struct save *s, enum table_id table, struct opw_part *parts)
 {
 	const struct table_info *info = &model_tables[table];

@@ -10,15 +10,15 @@
 
 struct opw_save_options {
 	const char *writer; /* "opwatch 0.1.0" */
-	/* What of an op's definition is to be kept; the bytes are valid until the next call. An empty
-	 * text keeps nothing. NULL: all definitions as they are. */
+	/* Returns the part of an op's definition to keep; the bytes are valid until the next call. An empty text
+	 * keeps nothing. NULL: all definitions are kept unchanged. */
 	ow_status (*record)(void *arg, op_id op, struct str *bytes, struct ow_error *err);
 	void *record_arg;
-	const struct progress *progress; /* in bytes; may be NULL */
+	const struct progress *progress; /* progress in bytes; may be NULL */
 };
 
-/* Decodes code traces first; needs all of the sources that arguments are in. Memory: at most 16 bytes
- * per event, and 12 per op. */
+/* Writes the model. Decodes code traces first; the source files that arguments are in must still be readable.
+ * Memory: at most 16 bytes for each event, and 12 for each op. */
 ow_status opw_save(struct model *m, const struct opw_save_options *options,
 		   const struct opw_out *out, struct ow_error *err);
 

@@ -1,9 +1,8 @@
 /*
- * profile_proto.c: writes a model as ProfileProto or OpLogProto (profile_proto.h), for api/tf_write.c. One node at a time is in memory.
- *
- * The times of an op in a step are its counted events. Where the events do not add up to what the model
- * says (nested slices of a trace, of which the model counts the own time), one time with the sum stands
- * for them, so that a reader computes what we do.
+ * profile_proto.c: writes a model as ProfileProto or OpLogProto (profile_proto.h), for api/tf_write.c. One node at a
+ * time is in memory. The times of an op in a step are its counted events. If the events do not add up to the time in
+ * the model (nested slices of a trace, whose self time the model counts), a single time with the model's sum replaces
+ * them, so that a reader computes the same totals.
  */
 #include "sink/proto/profile_proto.h"
 #include "base/vec.h"
@@ -11,16 +10,16 @@
 #include "sink/sink.h"
 #include "wire/protobuf/pb_write.h"
 
-/* ---- code traces ----
- * Call stacks as TensorFlow's CodeDef, outermost frame first, with texts by number: those of the model's strings.
+/* Code traces: call stacks as TensorFlow's CodeDef, outermost frame first; texts are replaced by their numbers in the
+ * model's string table.
  */
 
-/* Which strings were used, to be written as id_to_string. */
+/* Records which strings were used, to write them as id_to_string. */
 struct code_proto {
 	struct model *m;
-	uint64_t *used; /* a bit per string */
+	uint64_t *used; /* one bit for each string */
 	size_t words;
-	stack_id *path; /* of the stack being written */
+	stack_id *path; /* frames of the stack being written */
 	size_t path_cap;
 };
 
@@ -132,10 +131,11 @@ struct profile_out {
 	struct code_proto code;
 	struct buf node;
 	struct writer w;
-	uint32_t *first;  /* of an op_step, in events; one more than there are */
-	uint32_t *events; /* by op_step, each in its old order */
-	uint32_t *allocs; /* first row of an op_step in alloc */
-	track_id *tracks; /* of one op_step */
+	/* for each op_step: index of its first event in `events`; one more entry marks the end */
+	uint32_t *first;
+	uint32_t *events; /* events grouped by op_step, each group in its old order */
+	uint32_t *allocs; /* for each op_step: its first row in alloc */
+	track_id *tracks; /* tracks of the current op_step */
 	size_t track_cap;
 };
 
@@ -171,7 +171,8 @@ static ow_status index_events(struct profile_out *p)
 	}
 	for (uint32_t i = 1; i < m->event.count; i++)
 		p->events[p->first[op_step_of(m, m->event.op[i], m->event.step[i])]++] = i;
-	for (size_t row = rows - 1; row > 0; row--) /* back to where they begin */
+	/* the counting sort moved each entry to the end of its group: move it back to the beginning */
+	for (size_t row = rows - 1; row > 0; row--)
 		p->first[row] = p->first[row - 1];
 	p->first[0] = 0;
 	for (uint32_t i = m->alloc.count; i-- > 1;)
@@ -272,7 +273,8 @@ static void put_devices(struct profile_out *p, uint32_t track_count)
 	const struct model *m = p->m;
 	struct str before = { 0 };
 
-	for (uint32_t done = 0; done < track_count; done++) { /* few: the next one in byte order */
+	/* there are few tracks: search the next one in byte order of names */
+	for (uint32_t done = 0; done < track_count; done++) {
 		struct str next = { 0 };
 
 		for (uint32_t i = 0; i < track_count; i++) {
@@ -378,7 +380,8 @@ static void put_edges(struct profile_out *p, uint32_t op)
 			put_pair(&p->node, NODE_INPUTS, m->op_input.index[i],
 				 m->op_input.src[i].v - 1);
 	for (uint32_t i = first; i < end; i++)
-		if (m->op_input.src[i].v) /* of several the last counts, for us and for readers */
+		/* if several inputs have the same number the last one counts, for opwatch and for other readers */
+		if (m->op_input.src[i].v)
 			put_pair(&p->node, NODE_PORTS, m->op_input.src[i].v - 1,
 				 m->op_input.shown_port[i]);
 	first = m->op.output_first[op];
@@ -416,7 +419,8 @@ static ow_status put_node(struct profile_out *p, uint32_t op)
 	if (m->op.shape[op].v)
 		put_dims(&p->node, NODE_SHAPE, m, m->op.shape[op]);
 	for (uint32_t i = 0; i < count; i++)
-		pb_put_str(&p->node, NODE_OP_TYPES, model_str(m, types[i])); /* also an empty one */
+		/* an empty type is written, too */
+		pb_put_str(&p->node, NODE_OP_TYPES, model_str(m, types[i]));
 	put_text(p, NODE_CANONICAL_DEVICE, m->op.device[op]);
 	put_text(p, NODE_HOST_DEVICE, COLUMN_GET(m->op.host_device, op));
 	put_nonzero(&p->node, NODE_FLOAT_OPS, m->op.float_ops[op]);
@@ -504,14 +508,12 @@ ow_status profile_proto_write(struct model *m, const struct profile_proto_option
 	return status;
 }
 
-/* ---- op logs ----
- * OpLogProto: what is known of ops besides the graph. Ops of which nothing is known have no entry.
- */
+/* Op logs: OpLogProto holds facts about ops that are not in the graph. Ops without such facts have no entry. */
 
 enum { LOG_ENTRIES = 1, LOG_STRINGS = 2 };
 enum { ENTRY_NAME = 1, ENTRY_FLOAT_OPS = 2, ENTRY_TYPES = 3, ENTRY_CODE = 4 };
 
-/* All types but the kind of the op and where it was placed. */
+/* Writes all types of an op except its kind and its device. */
 static void put_types(const struct model *m, op_id op, struct buf *to)
 {
 	uint32_t count;

@@ -16,7 +16,7 @@ struct profile_proto_options {
 ow_status profile_proto_write(struct model *m, const struct profile_proto_options *options,
 			      const struct out *out, struct ow_error *err);
 
-/* Float operations, types that users gave, and source lines. */
+/* Writes float operations, types that users gave, and source lines as OpLogProto. */
 ow_status op_log_write(struct model *m, const struct out *out, struct ow_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * flame_cells.c: makes the boxes of a flame graph from a tree (flame_cells.h): copied, sorted by size, or inverted. Knows no pixels.
+ * flame_cells.c: makes the boxes of a flame graph from a tree (flame_cells.h): copied, sorted by size, or inverted. It
+ * does not know pixels.
  */
 #include "sink/stacks/flame_cells.h"
 
@@ -8,7 +9,7 @@
 
 #include <stdlib.h>
 
-#define CALLERS_MAX 1000 /* more callers of a leaf than this are left out */
+#define CALLERS_MAX 1000 /* if a leaf has more callers than this, the rest is left out */
 
 void flame_cells_release(struct flame_cells *c)
 {
@@ -69,7 +70,8 @@ int64_t flame_add(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* Every node's own value goes to its name, then to its caller below that, and so on. */
+/* Inverts the tree: every node's own value is added to a box with its name at the first level, then to its caller
+ * below that, and so on. */
 static bool invert(struct flame_cells *c, const struct tree *tree, enum metric metric,
 		   const int64_t *child_sums, struct map *map)
 {
@@ -110,7 +112,7 @@ static int by_parent_and_size(const void *a, const void *b)
 	return (x->cell > y->cell) - (x->cell < y->cell);
 }
 
-/* Pre-order with the largest child first: siblings are chained, then walked. */
+/* Sorts the boxes into pre-order with the largest child first: siblings are chained, then the chains are walked. */
 static bool reorder(struct flame_cells *c, uint32_t *first, uint32_t *next, uint32_t *place,
 		    struct keyed *keys, struct flame_cell *sorted)
 {

@@ -3,9 +3,9 @@
 
 #define CHUNK 65536
 #define MEMORY_LEVEL 9
-#define GZIP_WINDOW (15 + 16) /* the largest window, with gzip's header */
+#define GZIP_WINDOW (15 + 16) /* zlib's largest window; + 16 selects gzip's header */
 
-/* zlib frees without a size, so the size is kept in front of the memory. */
+/* zlib does not pass the size when it frees memory, so the size is stored in front of the memory. */
 #define SIZE_ROOM 16
 
 static void *z_alloc(void *mem, unsigned items, unsigned size)

@@ -17,12 +17,13 @@ struct gzip_out {
 	unsigned char *chunk;
 };
 
-/* On failure nothing is left to release. */
+/* On failure nothing needs to be released. */
 ow_status gzip_out_init(struct gzip_out *gz, struct mem *mem, const struct out *to,
 			struct ow_error *err);
-/* The stream to write to; its arg is gz. */
+/* The stream that the caller writes to; its arg is gz. */
 struct out gzip_out_stream(struct gzip_out *gz);
-/* Writes the rest, unless status says that writing failed before, and releases everything. */
+/* Writes the remaining bytes, unless `status` is a failure, and releases everything; returns `status` or the new
+ * failure. */
 ow_status gzip_out_finish(struct gzip_out *gz, ow_status status, struct ow_error *err);
 
 #endif

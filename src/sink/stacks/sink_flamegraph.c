@@ -15,21 +15,22 @@
 #include <math.h>
 
 /* Geometry that both the C code and the script need; the text is monospaced. */
-#define FLAME_WIDTH 1180.0 /* of the boxes in pixels, without script */
+#define FLAME_WIDTH 1180.0 /* width of all boxes in pixels, if the script does not run */
 
-#define FLAME_MARGIN 10 /* left and right of them */
+#define FLAME_MARGIN 10 /* blank space left and right of the boxes */
 
-#define FLAME_ROW 17 /* height of a level */
+#define FLAME_ROW 17 /* height of one level in pixels */
 
-#define FLAME_TOP 92 /* where the first level starts */
+#define FLAME_TOP 92 /* y of the first level */
 
-#define FLAME_CHAR_WIDTH 6.63 /* of the 11 px font */
+#define FLAME_CHAR_WIDTH 6.63 /* width of a character of the 11 px font */
 
-#define FLAME_PAD 3 /* between box and label */
+#define FLAME_PAD 3 /* space between the edge of a box and its label */
 
 #define FLAME_THIN 3 /* boxes narrower than this have no outline */
 
-/* Unknown words are ignored here; other readers of the same option use them. */
+/* Parses the words of the option style. Unknown words are ignored here, because other readers of the option use
+ * them. */
 static unsigned flame_style_parse(const char *words)
 {
 	static const struct str_flag known[] = { { "flame", FLAME_UP },
@@ -117,12 +118,12 @@ static const char flamegraph_script[] =
 	"  try { pattern = expression ? new RegExp(expression, 'i') : null; }\n"
 	"  catch (e) { pattern = new RegExp(expression.replace(/[^\\w\\s]/g, '\\\\$&'), 'i'); }\n"
 	"  frames.forEach(function (f) {\n"
-	/* the whole name only when a path is searched: all below a found scope would match */
+	/* the whole name is searched only if the pattern has a path: else everything below a found scope would match */
 	"    var hit = !!pattern && pattern.test(path ? name(f) : name(f).slice(f.cut));\n"
 	"    f.g.classList.toggle('found', hit);\n"
 	"    if (!hit) return;\n"
 	"    hits++;\n"
-	/* boxes come in pre-order, so a box inside a found one starts before its end */
+	/* boxes are in pre-order, so a box inside a found one starts before that one's end */
 	"    if (f.x >= end - 1e-7) { sum += f.w; end = f.x + f.w; }\n"
 	"  });\n"
 	"  show(pattern ? hits + ' boxes match, ' + sum.toFixed(1) + '% of the total' : '');\n"
@@ -165,7 +166,7 @@ static const char flamegraph_script[] =
 	"draw();\n"
 	"})();\n";
 
-#define NARROW (0.1 / FLAME_WIDTH) /* as a part of the whole */
+#define NARROW (0.1 / FLAME_WIDTH) /* boxes below this share of the whole width are not drawn */
 #define LEVELS_MAX 1000
 
 enum kind {
@@ -182,14 +183,14 @@ enum kind {
 
 #define SHADES 4
 
-/* From no difference to the largest one; black text is readable on all of them. */
+/* Colours from no difference to the largest one; black text is readable on all of them. */
 static const char *const diff_reds[] = { "#e6e6e6", "#fde0d6", "#fcc5b3", "#fba78f",
 					 "#f9866b", "#f4664a", "#ea4a2f" };
 static const char *const diff_blues[] = { "#e6e6e6", "#dbe8f6", "#bed7ee", "#9dc4e4",
 					  "#7bafd9", "#5c9acd", "#4187c0" };
 
 static const struct {
-	const char *label; /* in the legend */
+	const char *label; /* text in the legend */
 	const char *shades[SHADES];
 } kinds[KIND_COUNT] = {
 	[KIND_ROOT] = { NULL, { "#d9dce1", "#d9dce1", "#d9dce1", "#d9dce1" } },
@@ -203,7 +204,7 @@ static const struct {
 	[KIND_GRADIENT] = { "gradient", { "#d3b8ea", "#c9a9e6", "#dcc6ef", "#be9ae0" } },
 };
 
-/* Columns of the frames of a comparison (src/diff/frames.c). */
+/* Indexes of the columns in the frames table of a comparison (src/diff/frames.c). */
 enum {
 	DIFF_NAME,
 	DIFF_KIND,
@@ -219,25 +220,26 @@ enum {
 #define DIFF_SHADES 6
 
 struct box {
-	double x, width; /* parts of the whole; width < NARROW: not drawn */
-	double cursor;	 /* where the next child starts */
-	double scale;	 /* width of a child per unit of its total */
+	double x, width; /* position and width as shares of the whole; width < NARROW: not drawn */
+	double cursor;	 /* position at which the next child starts */
+	double scale;	 /* width of a child for each unit of its total */
 };
 
 struct flame {
 	struct writer w;
-	const struct tree *tree;  /* NULL: a comparison */
-	const struct table *diff; /* its frames; a cell's node is a row */
+	const struct tree *tree; /* NULL: the flame graph shows a comparison */
+	/* frames of the comparison; flame_cell.node is a row of this table */
+	const struct table *diff;
 	const struct table_column *of[DIFF_COLUMNS];
 	int64_t most; /* the largest difference of a frame below the root */
 	uint32_t gone;
-	int64_t gone_ns; /* of frames that only the base has, the outermost ones */
+	int64_t gone_ns; /* time of the outermost frames that only the base has */
 	const struct sink_options *options;
 	struct tree_measure measure;
 	unsigned style;
 	struct flame_cells cells;
-	struct box *boxes; /* per cell */
-	double whole;	   /* what the full width stands for */
+	struct box *boxes; /* one entry for each cell */
+	double whole;	   /* the value that the full width stands for */
 	uint32_t drawn, narrow, deep, levels;
 	bool present[KIND_COUNT];
 };
@@ -247,7 +249,7 @@ static bool is_drawn(const struct flame *f, uint32_t cell)
 	return f->boxes[cell].width >= NARROW && f->cells.items[cell].depth < LEVELS_MAX;
 }
 
-/* Children that add up to more than their parent share its width. */
+/* Width per unit of the children's totals. Children that add up to more than their parent share the parent's width. */
 static double child_scale(double width, int64_t total, int64_t child_sum)
 {
 	double whole = (double)MAX(total, child_sum);
@@ -274,7 +276,7 @@ static void lay_out(struct flame *f, const int64_t *child_sums)
 	}
 }
 
-/* Sums of children, for the layout only. */
+/* Computes the sums of children, for the layout only, and the position of each box. */
 static ow_status lay_out_cells(struct flame *f, struct mem *mem, struct ow_error *err)
 {
 	size_t size = (f->cells.count + 1) * sizeof(int64_t);
@@ -335,7 +337,7 @@ static enum kind kind_of(const struct flame *f, uint32_t cell)
 	return n->op.v ? op_kind(f, n) : KIND_SCOPE;
 }
 
-/* The same name has the same shade in every graph. */
+/* The shade of a name, by a hash: the same name has the same shade in every graph. */
 static unsigned shade_of(struct str name)
 {
 	uint32_t hash = 2166136261u;
@@ -355,7 +357,8 @@ static void count_boxes(struct flame *f)
 		} else if (f->boxes[i].width >= NARROW) {
 			f->deep++;
 		} else if (f->boxes[i].width > 0) {
-			f->narrow++; /* nothing is lost without those of no width at all */
+			/* boxes of zero width are not counted, because nothing is lost without them */
+			f->narrow++;
 		}
 	}
 }
@@ -368,7 +371,7 @@ static void put_human(struct flame *f, double value)
 	writer_puts(&f->w, text);
 }
 
-/* The first line of a tooltip is the name alone, which the script relies on. */
+/* Writes the first line of a tooltip: the name alone, which the script relies on. */
 static void put_name(struct flame *f, struct str name)
 {
 	struct str piece;
@@ -411,7 +414,7 @@ static struct str cell_name(const struct flame *f, uint32_t cell)
 	return cell ? f->tree->nodes[f->cells.items[cell].node].name : STR("all");
 }
 
-/* "1.2ms → 3.4ms, 2.2ms more (183.3%)" */
+/* Writes a change: "1.2ms → 3.4ms, 2.2ms more (183.3%)". */
 static void put_change(struct flame *f, int64_t base, int64_t now)
 {
 	double delta = (double)now - (double)base;
@@ -474,7 +477,7 @@ static void put_tooltip(struct flame *f, uint32_t cell)
 	writer_puts(&f->w, "</title>");
 }
 
-/* Length in UTF-16 units, in which the script counts. */
+/* Length of a text in UTF-16 units, because the script counts in these. */
 static size_t utf16_len(struct str s)
 {
 	size_t len = 0;
@@ -492,7 +495,8 @@ static void put_shortened(struct flame *f, struct str label, size_t columns)
 {
 	if (utf8_width(label) <= columns) {
 		put_name(f, label);
-	} else if (f->tree && f->tree->kind == TREE_GRAPH) { /* whole paths: their ends say more */
+	} else if (f->tree &&
+		   f->tree->kind == TREE_GRAPH) { /* names are whole paths: the end says more */
 		writer_puts(&f->w, "…");
 		put_name(f, human_fit_end(label, columns - 1));
 	} else {
@@ -513,7 +517,7 @@ static void put_label(struct flame *f, double x, double width, double y, struct 
 	writer_puts(&f->w, "</text>");
 }
 
-/* With FLAME_UP the root is at the bottom. */
+/* The y of a box; with FLAME_UP the root is at the bottom. */
 static double box_y(const struct flame *f, uint32_t cell)
 {
 	uint32_t depth = f->cells.items[cell].depth;
@@ -522,7 +526,8 @@ static double box_y(const struct flame *f, uint32_t cell)
 	       (double)(f->style & FLAME_UP ? f->levels - 1 - depth : depth) * FLAME_ROW;
 }
 
-/* The darker, the larger the part of the largest difference; 0 = (almost) none, else 1 to DIFF_SHADES. */
+/* The shade of a difference, by its share of the largest difference: 0 = (almost) none, else 1 to DIFF_SHADES, the
+ * darker the larger. */
 static unsigned diff_shade(const struct flame *f, int64_t delta)
 {
 	double part = f->most > 0 ? fabs((double)delta) / (double)f->most : 0;
@@ -598,7 +603,7 @@ static void put_title_text(struct flame *f)
 		writer_xml(&f->w, f->measure.title);
 }
 
-/* Says what the picture compares and what it cannot show: frames that exist only in the base have no width. */
+/* Writes what the picture compares and what it cannot show: frames that exist only in the base have no width. */
 static void put_diff_summary(struct flame *f)
 {
 	writer_puts(&f->w, "<text class=\"note\" x=\"10\" y=\"43\">");
@@ -680,7 +685,7 @@ static void put_legend(struct flame *f)
 	}
 }
 
-/* Shown by the script; without it there is nothing to press. */
+/* Writes the buttons, which stay hidden until the script shows them. */
 static void put_buttons(struct flame *f)
 {
 	writer_puts(&f->w, "<text id=\"search\" class=\"button off\" x=\"99%\" y=\"24\" "
@@ -735,7 +740,7 @@ static ow_status draw(struct flame *f, const struct out *out, struct mem *mem, s
 	return writer_finish(&f->w);
 }
 
-/* Boxes of the rows, which come in pre-order with the widest child first. */
+/* Makes boxes from the rows of a comparison, which are in pre-order with the widest child first. */
 static bool copy_frames(struct flame *f, const struct table *t, uint32_t *path)
 {
 	for (uint32_t i = 0; i < t->row_count; i++) {
@@ -763,7 +768,7 @@ static bool copy_frames(struct flame *f, const struct table *t, uint32_t *path)
 	return true;
 }
 
-/* False when the table has no frames. */
+/* Finds the frames of a comparison; false when the table has none. */
 static bool find_frames(struct flame *f, const struct table *t)
 {
 	static const char *const names[DIFF_COLUMNS] = {

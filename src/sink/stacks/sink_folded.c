@@ -1,7 +1,7 @@
 /*
- * sink_folded.c: the sink `folded`: the displayed tree of the scope, graph or code view as folded stacks, one line "frame;frame;frame value"
- * per node, which flame graph tools read. The value is the part of the node's total that no displayed child has, so the lines add up to
- * the totals whatever was filtered out. The root has no frame.
+ * sink_folded.c: the sink `folded`: the displayed tree of the scope, graph or code view as folded stacks, one line
+ * "frame;frame;frame value" per node, which flame graph tools read. The value is the part of the node's total that no
+ * displayed child has, so the lines add up to the totals whatever was filtered out. The root does not become a frame.
  */
 #include "sink/sink.h"
 
@@ -9,10 +9,10 @@
 #include "sink/tree_out.h"
 #include "base/writer.h"
 
-#define SAMPLE_FRAMES_MAX 2048 /* deeper nodes are added to their ancestor there */
+#define SAMPLE_FRAMES_MAX 2048 /* deeper nodes are added to their ancestor at this depth */
 
 struct line {
-	size_t start, len; /* of the stack, in text */
+	size_t start, len; /* position of the stack in `text` */
 	int64_t value;
 };
 
@@ -25,7 +25,7 @@ struct folding {
 	uint32_t path[SAMPLE_FRAMES_MAX + 1];
 };
 
-/* A line feed would end the line. Names of some sources still contain ';'. */
+/* Appends a frame's name without line feeds, which would end the line. Names from some sources still contain ';'. */
 static void add_frame(struct buf *to, struct str name)
 {
 	for (size_t i = 0; i < name.len; i++) {
@@ -118,7 +118,8 @@ struct folded {
 	uint64_t deeper;
 };
 
-/* ';' separates frames and a line feed stacks; other control characters are harmful. */
+/* Writes a frame's name. ';' separates frames and a line feed separates stacks, so both are replaced, like other
+ * control characters. */
 static void put_frame(struct writer *w, struct str name)
 {
 	size_t run = 0;

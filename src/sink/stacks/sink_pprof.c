@@ -13,7 +13,7 @@
 #include "base/writer.h"
 #include "wire/protobuf/pb_write.h"
 
-/* Fields of profile.proto. */
+/* Field numbers of profile.proto. */
 enum {
 	PROFILE_SAMPLE_TYPE = 1,
 	PROFILE_SAMPLE = 2,
@@ -36,7 +36,7 @@ enum {
 };
 
 struct place {
-	uint32_t function; /* string of its name */
+	uint32_t function; /* index of the function's name in the string table */
 	int32_t line;
 };
 
@@ -52,12 +52,12 @@ struct pprof_samples {
 	struct buf message;
 	struct str *strings;
 	size_t string_count, string_cap;
-	struct place *places; /* id - 1 */
+	struct place *places; /* locations; index = id - 1 */
 	size_t place_count, place_cap;
-	struct function *functions; /* id - 1 */
+	struct function *functions; /* functions; index = id - 1 */
 	size_t function_count, function_cap;
 	struct map string_map, place_map, function_map;
-	uint32_t *location; /* of a node */
+	uint32_t *location; /* for each node: id of its location */
 	bool failed;
 };
 
@@ -276,27 +276,28 @@ static const struct attribute {
 	{ METRIC_FLOAT_OPS, "count", "Model float operations (Only available if defined)." },
 };
 
-/* A function (file, name, first line), or a call of one (caller's file, name, caller's line). */
+/* A function (file, name, first line), or a location, which is a call of a function (caller's file, name, caller's
+ * line). */
 struct entry {
 	struct str file, name;
 	uint64_t line;
 	uint32_t id;
-	uint32_t function;		   /* of a location */
-	uint32_t name_string, file_string; /* of a function */
+	uint32_t function;		   /* for a location: id of its function */
+	uint32_t name_string, file_string; /* for a function: indexes in the string table */
 };
 
 struct entries {
 	struct entry *items;
 	size_t cap;
 	uint32_t count;
-	struct map map; /* → id, from 1 */
+	struct map map; /* key → id, from 1 */
 };
 
 struct sample {
 	struct str key;
 	op_id op;
-	uint32_t node;	/* displayed: the stack is its path */
-	uint32_t label; /* string */
+	uint32_t node;	/* displayed node whose path is the stack of the sample */
+	uint32_t label; /* index in the string table */
 };
 
 struct pprof {
@@ -311,18 +312,19 @@ struct pprof {
 	struct str *strings;
 	size_t string_cap;
 	uint32_t string_count;
-	struct map string_map; /* → index, the empty string is not in it */
+	/* text → index in the string table; the empty string is not in the map */
+	struct map string_map;
 
 	struct entries functions, locations;
-	/* per displayed node: location of the call that leads to it, 0 = none */
+	/* for each displayed node: location of the call that leads to the node, 0 = none */
 	uint32_t *location;
 
 	struct sample *samples;
 	size_t sample_cap;
 	uint32_t sample_count;
-	struct map sample_map; /* → index + 1 */
+	struct map sample_map; /* key → 1 + index of the sample */
 
-	struct buf message; /* one message of the profile */
+	struct buf message; /* one encoded message of the profile */
 };
 
 static ow_status intern(struct pprof *p, struct str s, uint32_t *index)
@@ -346,7 +348,7 @@ static ow_status intern(struct pprof *p, struct str s, uint32_t *index)
 	return OW_OK;
 }
 
-/* The id of an entry, which is one more than its place, and whether it is new. */
+/* Finds or adds an entry; its id is 1 + its index. *is_new says whether it was added. */
 static ow_status find_entry(struct pprof *p, struct entries *table, const struct entry *key,
 			    uint32_t *id, bool *added)
 {
@@ -390,7 +392,7 @@ static size_t uri_host_end(struct str s)
 	return slash == STR_NONE ? s.len : scheme + 3 + slash;
 }
 
-/* The last part of a path without its last extension. */
+/* The last part of a path without its extension. */
 static struct str stem(struct str path)
 {
 	size_t at;
@@ -461,7 +463,7 @@ static ow_status find_function(struct pprof *p, const struct code_node *callee, 
 	return intern(p, key.file, &p->functions.items[*id - 1].file_string);
 }
 
-/* The call that leads from the node's parent to it. */
+/* Finds the location of the call that leads from the node's parent to the node. */
 static ow_status find_location(struct pprof *p, uint32_t node)
 {
 	const struct code_node *caller = code_of(p, p->tree->nodes[node].parent);
@@ -511,7 +513,7 @@ static ow_status add_sample(struct pprof *p, uint32_t node, op_id op)
 	return OW_OK;
 }
 
-/* The ops of every leaf of the complete code tree below a displayed one. */
+/* Adds a sample for each op at every leaf of the complete code tree below a displayed node. */
 static ow_status add_leaf_samples(struct pprof *p, uint32_t node)
 {
 	const struct code_node *codes = p->tree->code_nodes;
@@ -562,14 +564,14 @@ static int compare_entries(const void *a, const void *b)
 	return order ? order : x->line < y->line ? -1 : x->line > y->line;
 }
 
-/* proto3 leaves out zeros. */
+/* Writes a number field; proto3 leaves out zeros. */
 static void put_number(struct buf *to, uint32_t field, uint64_t value)
 {
 	if (value)
 		pb_put_varint(to, field, value);
 }
 
-/* Hands the message in p->message on as one field of the profile. */
+/* Writes the message in p->message as one field of the profile. */
 static void put_message(struct pprof *p, struct writer *w, uint32_t field)
 {
 	char head[2 * PB_VARINT_BYTES];
@@ -716,7 +718,7 @@ static ow_status find_attribute(struct pprof *p, const char *name)
 	return error_set(p->err, OW_E_USAGE, "pprof doesn't support -select=%s", name);
 }
 
-/* The one selected column, unless the caller names a metric. */
+/* Chooses the attribute to write: the only selected column, unless the caller names a metric. */
 static ow_status choose_attribute(struct pprof *p, const struct sink_options *options)
 {
 	const struct tree *tree = p->tree;

@@ -17,10 +17,11 @@ struct facts {
 	struct model *m;
 	struct writer w;
 	struct arena scratch;
-	/* per fact: rows, 0 = none */
+	/* for each fact: rows of its first and last child and next sibling, 0 = none */
 	uint32_t *first_child, *last_child, *next;
-	uint8_t *broken; /* a list with containers in it: one line per item */
-	/* per source: the facts that are in no other fact */
+	/* for each fact: a list that contains containers, written with one line for each item */
+	uint8_t *broken;
+	/* for each source: first and last fact without a parent */
 	uint32_t *first_root, *last_root;
 };
 
@@ -30,7 +31,7 @@ static void new_line(struct facts *f, uint32_t depth)
 	writer_repeat(&f->w, ' ', (size_t)depth * INDENT);
 }
 
-/* Starts a member of an object that is not its first. */
+/* Starts a member of an object, after a comma. */
 static void member(struct facts *f, uint32_t depth, struct str key)
 {
 	writer_char(&f->w, ',');
@@ -68,7 +69,8 @@ static bool string_together(struct facts *f)
 			append(&f->first_child[parent], &f->last_child[parent], f->next, i);
 		else
 			append(&f->first_root[source], &f->last_root[source], f->next, i);
-		f->broken[m->fact.parent[parent].v] = 1; /* what holds the parent */
+		/* the list that contains the parent is written on several lines */
+		f->broken[m->fact.parent[parent].v] = 1;
 	}
 	return true;
 }
@@ -78,13 +80,13 @@ static bool is_container(const struct model *m, uint32_t fact)
 	return m->fact.kind[fact] == FACT_OBJECT || m->fact.kind[fact] == FACT_LIST;
 }
 
-/* A list of plain values, or of empty containers, stays on one line. */
+/* Whether a list is written on one line: it has only plain values or empty containers. */
 static bool is_inline(const struct facts *f, uint32_t list)
 {
 	return f->m->fact.kind[list] == FACT_LIST && !f->broken[list];
 }
 
-/* Nanoseconds as microseconds with decimals; a double could not hold them exactly. */
+/* Writes nanoseconds as microseconds with decimals, without a double, which could not hold them exactly. */
 static void write_micros(struct facts *f, int64_t ns)
 {
 	uint64_t abs = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
@@ -132,7 +134,7 @@ static void write_value(struct facts *f, uint32_t fact)
 	}
 }
 
-/* The line break, key and so on before a child of `parent`. */
+/* Writes what precedes a child of `parent`: comma, line break, indentation, key. */
 static void write_lead(struct facts *f, uint32_t parent, uint32_t fact, uint32_t depth)
 {
 	const struct model *m = f->m;
@@ -160,7 +162,7 @@ static void close_container(struct facts *f, uint32_t fact, uint32_t depth)
 	writer_char(&f->w, f->m->fact.kind[fact] == FACT_OBJECT ? '}' : ']');
 }
 
-/* One fact with all of its members; the key is written already. `depth` is that of the members. */
+/* Writes one fact with all its members; the key is written already. `depth` is the depth of the members. */
 static void write_fact(struct facts *f, uint32_t top, uint32_t depth)
 {
 	uint32_t at = top;
@@ -199,7 +201,7 @@ static bool has_fact(const struct facts *f, uint32_t source, struct str key)
 	return false;
 }
 
-/* A fact of the same name says it better than our column. */
+/* Writes a column of the source as a member, unless a fact has the same name, which is more exact. */
 static void text_member(struct facts *f, uint32_t source, uint32_t depth, const char *key,
 			str_id text)
 {
@@ -231,8 +233,8 @@ static bool is_taken(struct str key, bool top)
 	return false;
 }
 
-/* Members of a source at this depth, each after a comma. `top`: at the top level, where the names of our own members
- * are taken. */
+/* Writes the members of a source at this depth, each after a comma. `top`: at the top level, where the names of our
+ * own members are reserved. */
 static void write_source_members(struct facts *f, uint32_t source, uint32_t depth, bool top)
 {
 	const struct model *m = f->m;
@@ -299,7 +301,7 @@ static void write_source(struct facts *f, uint32_t source)
 	writer_puts(&f->w, first ? "]\n    }" : "\n      ]\n    }");
 }
 
-/* Rows per table, and what the model holds in memory. */
+/* Writes the number of rows of each table, and the memory that the model uses. */
 static void write_model(struct facts *f)
 {
 	const struct model *m = f->m;

@@ -8,8 +8,8 @@
 #include "model/model.h"
 #include "sink/sink.h"
 
-/* {"sources": […], "model": {…}, "loss": […]}; with exactly one source its members come at the top as well.
- * docs/info-json.md describes all members. */
+/* Writes {"sources": […], "model": {…}, "loss": […]}; if there is exactly one source its members are repeated at the
+ * top level. docs/info-json.md describes all members. */
 ow_status facts_write_json(struct model *m, const struct out *out, struct ow_error *err);
 
 #endif

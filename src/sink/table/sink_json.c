@@ -10,7 +10,7 @@ struct json {
 	struct table_out o;
 	const struct table *t;
 	struct str *names; /* the text before each value: comma and key */
-	uint32_t level;	   /* open objects */
+	uint32_t level;	   /* number of open objects */
 };
 
 static void put_columns(struct buf *to, const struct table *t)
@@ -28,7 +28,7 @@ static void put_columns(struct buf *to, const struct table *t)
 	buf_puts(to, t->column_count ? "\n]" : "]");
 }
 
-/* The members of a row; the object stays open for its children. */
+/* Writes the members of a row; the object stays open for its children. */
 static void open_row(struct json *j, uint32_t i)
 {
 	if (!j->o.rows.column_count)
@@ -44,7 +44,8 @@ static void put_separator(struct json *j)
 	buf_add_repeat(to, ' ', 2 + (size_t)MIN(j->level, 30));
 }
 
-/* A row more than one level deeper than the row before it (no view makes one) nests by one. */
+/* Writes a row of a tree, closing and opening objects by its depth. A row that is more than one level deeper than
+ * the previous row (no view makes one) is nested by one level. */
 static void put_tree_row(struct json *j, uint64_t row, uint32_t i)
 {
 	uint32_t depth = MIN(j->t->depth[row], j->level);
@@ -91,7 +92,8 @@ static ow_status put_rows(struct json *j, bool any, struct ow_error *err)
 	return OW_OK;
 }
 
-/* Every document says which version of its keys it has; answers with keys of their own bring their version along. */
+/* Writes the table's extra values. Every document has a schema version; answers with their own keys bring their own
+ * version. */
 static void put_extras(struct buf *to, const struct table *t)
 {
 	bool versioned = false;

@@ -1,14 +1,15 @@
 /*
- * sink_markdown.c: the sink `markdown`: any table as a table in GitHub's Markdown, for pull requests and notes. Numbers are for people, as in the
- * sink text, and columns for programs are left out. Names are code, escaped so that no name becomes markup, a link or a mention. A
- * comparison has its sentence, what can be concluded and its limits above the table.
+ * sink_markdown.c: the sink `markdown`: any table as a table in GitHub's Markdown, for pull requests and notes. Numbers
+ * are human-readable, as in the sink text, and columns for programs are left out. Names are formatted as code and
+ * escaped, so that a name never becomes markup, a link or a mention. Above the table of a comparison are its sentence,
+ * its conclusion and its limits.
  */
 #include "sink/diff/diff_out.h"
 #include "sink/table/table_out.h"
 
-#define DEPTH_MAX 24u /* levels that are indented */
+#define DEPTH_MAX 24u /* rows are indented up to this level */
 
-/* As entities these are never markup, and no end of a cell. */
+/* Writes characters that could be markup, or end a cell, as HTML entities. */
 static void put_entities(struct writer *w, struct str text)
 {
 	for (size_t i = 0, from = 0; i <= text.len; i++) {
@@ -21,7 +22,7 @@ static void put_entities(struct writer *w, struct str text)
 		writer_utf8(w, str_make(text.ptr + from, i - from));
 		if (i < text.len && control)
 			writer_char(w, ' ');
-		else if (c == '@') /* a word joiner: not a mention */
+		else if (c == '@') /* a word joiner after @ prevents a mention */
 			writer_puts(w, "@\xe2\x81\xa0");
 		else if (i < text.len)
 			writer_printf(w, "&#%d;", c);
@@ -122,7 +123,7 @@ static void put_number(struct writer *w, const struct rows_column *column, uint3
 	writer_puts(w, text);
 }
 
-/* The first column of a tree is its names; a blank that Markdown keeps, twice for each level. */
+/* Indents a name in the first column of a tree: two non-breaking spaces, which Markdown keeps, for each level. */
 static void put_indent(struct writer *w, const struct rows *rows, uint32_t i)
 {
 	uint32_t depth = rows->t->depth ? MIN(rows->t->depth[rows->row + i], DEPTH_MAX) : 0;

@@ -1,12 +1,11 @@
 /*
- * sink_text.c: any result as a table for people: aligned columns, trees indented. On a terminal it is fitted to the
- * width: names in a tree omit the part that their parent shows, titles take two lines, long names are shortened in the
- * middle, and finally columns are left out. In a pipe names stay whole, because users search for them. Rows are
- * formatted twice (once to measure): only the widths are held. sink_tfprof.c writes tfprof's own output.
- *
- * Trees of numbers that go into a pipe or a file often have millions of rows. They are written by a shorter way with the same
- * text: no width, no colour, no text columns; folded chains stay folded; neighbours often share their values, so cells are
- * formatted only when a value changes.
+ * sink_text.c: any result as a table for people: aligned columns, trees indented. On a terminal the table is fitted to
+ * the width: names in a tree omit the part that their parent shows, titles take two lines, long names are shortened in
+ * the middle, and finally columns are left out. In a pipe names stay whole, because users search for them. Rows are
+ * formatted twice (first to measure), so that only the widths are held in memory. sink_tfprof.c writes tfprof's own
+ * output. Trees of numbers that go into a pipe or a file often have millions of rows. A second code path writes the
+ * same text faster: no width, no colour, no text columns; folded chains stay folded; neighbours often share their
+ * values, so a cell is formatted only when a value changes.
  */
 #include "sink/sink.h"
 
@@ -15,22 +14,23 @@
 #include "base/writer.h"
 #include "table/tree/tree_columns.h"
 
-#define TEXT_GAP 2    /* blanks between columns */
-#define TEXT_INDENT 2 /* per level of a tree */
+#define TEXT_GAP 2    /* blanks between two columns */
+#define TEXT_INDENT 2 /* blanks for each level of a tree */
 /* Deeper rows are not indented further: a chain of ops would need gigabytes of blanks. */
 #define TEXT_LEVELS_MAX 100
-#define TEXT_MIN 10	/* a text column is not made narrower */
-#define PIPE_WIDE 160	/* without a terminal: a longer text only moves the rest of its own row */
-#define NAME_LONG 60	/* names of kernels beyond this are shortened when asked for */
-#define CHAIN_MARK "↳ " /* as wide as TEXT_INDENT */
-#define LEFT_OUT_MIN 60 /* limit of the line about columns that do not fit */
-#define ELLIPSIS "…"	/* takes one column */
+#define TEXT_MIN 10 /* a text column is never narrower than this */
+/* in a pipe, a text longer than this does not widen its column; the rest of its row moves right */
+#define PIPE_WIDE 160
+#define NAME_LONG 60	/* if the caller asks for short names, longer kernel names are shortened */
+#define CHAIN_MARK "↳ " /* marks the only child of a row; as wide as TEXT_INDENT */
+#define LEFT_OUT_MIN 60 /* the line that lists left-out columns may be this wide on any terminal */
+#define ELLIPSIS "…"	/* one character wide */
 
 #define STYLE_BOLD "\033[1m"
 #define STYLE_DIM "\033[2m"
 #define STYLE_OFF "\033[0m"
 
-/* What set_levels finds out about a row. */
+/* Parts of an entry of layout.levels: the row has exactly one child; the row is an only child; its level. */
 #define PARENT_OF_ONE 0x80000000u
 #define CHAINED 0x40000000u
 #define LEVEL 0x3fffffffu
@@ -40,17 +40,20 @@ struct layout {
 	const struct table *r;
 	const struct sink_options *options;
 	struct buf cell; /* the cell being measured or written */
-	uint32_t *path;	 /* per depth: the last row there, hence the parents of the current one */
+	/* for each depth: the last row at that depth, which gives the parents of the current row */
+	uint32_t *path;
 	size_t path_cap;
-	uint32_t columns[TABLE_COLUMNS_MAX]; /* those with something to show: numbers in r */
+	/* indexes in the table of the columns that have something to show */
+	uint32_t columns[TABLE_COLUMNS_MAX];
 	uint32_t column_count;
-	/* on a terminal, per row: how far it is indented; else as deep as it is */
+	/* for each row, on a terminal: the levels by which it is indented; else NULL, and the depth counts */
 	uint32_t *levels;
-	uint32_t name_column; /* the one that is indented; an index of columns, as all below */
-	uint32_t shown;	      /* columns that fit */
-	bool tall;	      /* titles take two lines */
+	/* the column that is indented, an index of `columns` like all indexes below */
+	uint32_t name_column;
+	uint32_t shown; /* number of columns that fit */
+	bool tall;	/* column titles take two lines */
 	size_t widths[TABLE_COLUMNS_MAX];
-	size_t least[TABLE_COLUMNS_MAX]; /* how far a column may be narrowed */
+	size_t least[TABLE_COLUMNS_MAX]; /* least width to which a column may be narrowed */
 };
 
 static const struct table_column *column_of(const struct layout *t, uint32_t column)
@@ -82,7 +85,7 @@ static void add_number(struct layout *t, const struct table_column *c, uint32_t 
 	buf_add(&t->cell, text, len);
 }
 
-/* In a tree that is too deep for the column, half of it is kept for the name. */
+/* The indentation of a row. In a tree that is too deep for the column, half of the column is kept for the name. */
 static size_t indent_of(const struct layout *t, uint32_t row, uint32_t column, struct str text,
 			size_t width)
 {
@@ -98,7 +101,7 @@ static size_t indent_of(const struct layout *t, uint32_t row, uint32_t column, s
 	return MIN(indent, width - MIN(utf8_width(text), width - width / 2));
 }
 
-/* Called for every row in order, before its cells. */
+/* Updates `path`; called for every row in order, before its cells. */
 static void enter_row(struct layout *t, uint32_t row)
 {
 	uint32_t depth = t->r->depth ? t->r->depth[row] : 0;
@@ -115,7 +118,7 @@ static void enter_row(struct layout *t, uint32_t row)
 	t->path[depth] = row;
 }
 
-/* On a terminal "a/b/c" below "a/b" is "c": the tree shows the rest. */
+/* The part of a name that is shown on a terminal: "a/b/c" below "a/b" is "c", because the tree shows the rest. */
 static struct str own_part(const struct layout *t, uint32_t row, uint32_t column)
 {
 	struct str name = column_of(t, column)->texts[row], parent;
@@ -144,7 +147,7 @@ static bool is_shortened(const struct layout *t, uint32_t row)
 	return own_part(t, row, t->name_column).len < column_of(t, t->name_column)->texts[row].len;
 }
 
-/* Marks the rows that are an only child, unless the name leaves out the parent's. */
+/* Marks rows that are an only child, except those whose shown name omits the parent's. */
 static void find_chains(struct layout *t, uint32_t *levels)
 {
 	for (uint32_t row = 0; row < t->r->row_count && t->w.status == OW_OK; row++) {
@@ -159,8 +162,8 @@ static void find_chains(struct layout *t, uint32_t *levels)
 			levels[row] |= CHAINED;
 }
 
-/* For a tree that is too deep to be indented: call chains without branches do not move to the right but stand below
- * their beginning, with a mark. */
+/* Computes `levels` for a tree that is too deep to be indented: rows of a call chain without branches are not
+ * indented further, but marked with CHAIN_MARK. */
 static void set_levels(struct layout *t)
 {
 	uint32_t rows = t->r->row_count, *levels;
@@ -235,8 +238,8 @@ static size_t total_width(const struct layout *t)
 	return total;
 }
 
-/* The two lines of a title, cut at the blank that makes the wider one narrowest; the first is empty
- * when there is none. */
+/* Splits a title into two lines, at the blank that makes the wider line narrowest; the first line is empty when
+ * there is no blank. */
 static void split_title(struct str title, struct str *first, struct str *second)
 {
 	size_t best = utf8_width(title);
@@ -271,7 +274,7 @@ static void measure_rows(struct layout *t)
 	}
 }
 
-/* Titles take one line when that fits, else two. */
+/* Measures the columns. Titles take one line if that fits, else two. */
 static void measure(struct layout *t)
 {
 	size_t rows[TABLE_COLUMNS_MAX];
@@ -294,7 +297,7 @@ static void measure(struct layout *t)
 	}
 }
 
-/* A column of numbers is not narrowed; names keep a good part of the line. */
+/* Sets the least width of each column: numbers are not narrowed; names keep a good part of the line. */
 static void set_least(struct layout *t)
 {
 	for (uint32_t c = 0; c < t->column_count; c++) {
@@ -308,7 +311,7 @@ static void set_least(struct layout *t)
 	}
 }
 
-/* The width of the table when every column wider than `level` is cut to it, as far as allowed. */
+/* The width of the table when every column wider than `level` is cut to `level`, as far as its least width allows. */
 static size_t width_at(const struct layout *t, size_t level)
 {
 	size_t total = total_width(t);
@@ -318,7 +321,7 @@ static size_t width_at(const struct layout *t, size_t level)
 	return total;
 }
 
-/* The widest level at which the table fits, by bisection; 0 when none does. */
+/* The largest level at which the table fits, by bisection; 0 when it never fits. */
 static size_t fitting_level(const struct layout *t, size_t width)
 {
 	size_t low = 0, high = width;
@@ -360,7 +363,7 @@ static void swap_columns(struct layout *t, uint32_t a, uint32_t b)
 	t->least[b] = least;
 }
 
-/* Columns of zeros go to the right, where they are left out first. */
+/* Moves columns of zeros to the right, where they are left out first. */
 static void demote_zeros(struct layout *t)
 {
 	uint32_t place = t->name_column + 1;
@@ -374,7 +377,7 @@ static void demote_zeros(struct layout *t)
 	}
 }
 
-/* Leaves out the last column, or the one before it if the last holds the names: rows without a name mean nothing. */
+/* Leaves out the last column, or the one before it if the last holds the names, without which rows say nothing. */
 static void leave_out(struct layout *t)
 {
 	if (t->shown - 1 == t->name_column) {
@@ -384,8 +387,8 @@ static void leave_out(struct layout *t)
 	t->shown--;
 }
 
-/* Shortens text columns, the widest first; when that is not enough, leaves out columns from the
- * right. */
+/* Fits the table to the width: shortens text columns, the widest first; if that is not enough, leaves out columns
+ * from the right. */
 static void fit(struct layout *t)
 {
 	size_t width = t->options->width, level;
@@ -408,7 +411,8 @@ static void style(struct layout *t, const char *code)
 		writer_puts(&t->w, code);
 }
 
-/* The end of a name says more than its start: it gets the larger part. Returns columns taken. */
+/* Writes a text shortened in the middle. The end of a name says more than its start, so the end gets the larger
+ * part. Returns the width taken. */
 static size_t put_shortened(struct writer *w, struct str s, size_t width)
 {
 	size_t room = utf8_width(s);
@@ -485,7 +489,7 @@ static void put_header(struct layout *t)
 	put_header_line(t, true);
 }
 
-/* Unknown values and zeros should not catch the eye. */
+/* Whether a cell is printed in a faint colour: unknown values and zeros. */
 static bool is_faint(const struct table_column *c, uint32_t row)
 {
 	if (c->known && !c->known[row])
@@ -544,7 +548,7 @@ static void put_line(struct layout *t, const char *code, const char *text)
 	writer_char(&t->w, '\n');
 }
 
-/* A footer may have several lines. */
+/* Writes the footer, which may have several lines. */
 static void put_footer(struct layout *t)
 {
 	struct str rest = str_from(t->r->footer), line;
@@ -568,7 +572,7 @@ static bool has_values(const struct table *r, const struct table_column *c)
 	return !r->row_count;
 }
 
-/* Columns for programs and columns without a single value are left out. */
+/* Chooses the columns to show: those for programs and those without a single value are left out. */
 static void choose_columns(struct layout *t)
 {
 	const struct table *r = t->r;
@@ -585,19 +589,19 @@ static void choose_columns(struct layout *t)
 #define TITLE "name"
 #define TAIL_BYTES (TREE_COLUMNS_MAX * (HUMAN_SIZE + TEXT_GAP) + 1 + WRITER_SLACK)
 
-/* A line: a node, or one of the lines that are folded into it. */
+/* One line of output: a node, or one of the lines that are folded into the node. */
 struct tree_line {
 	struct str name;
 	uint32_t depth, own_row, total_row;
 	bool accounted;
 };
 
-/* The text of a value. */
+/* The formatted text of a value. */
 struct tree_cell {
 	int64_t value;
 	enum column_unit unit;
 	bool real;
-	size_t len; /* 0: no line yet */
+	size_t len; /* 0: no text yet */
 	char text[HUMAN_SIZE];
 };
 
@@ -608,14 +612,15 @@ struct tree_text {
 	struct tree_columns columns;
 	size_t name_width, widths[TREE_COLUMNS_MAX];
 	size_t longest; /* width of the widest label */
-	bool *plain;	/* by label: it can be written as it is; of a folded tree */
-	size_t narrow; /* a column as wide as this has room for all numbers up to HUMAN_NARROW_MAX */
-	struct buf printable;  /* a name that cannot be written as it is */
-	struct tree_line last; /* whose values were looked at last */
-	bool any;	       /* there was one */
-	char *tail;	       /* its cells, and the line feed */
+	bool *plain;	/* for each label of a folded tree: it can be written without changes */
+	size_t narrow;	/* width of a column that has room for all numbers up to HUMAN_NARROW_MAX */
+	struct buf printable;  /* replacement for a name that cannot be written unchanged */
+	struct tree_line last; /* the line whose values were formatted last */
+	bool any;	       /* `last` is set */
+	char *tail;	       /* formatted cells of `last`, and the line feed */
 	size_t tail_len;
-	struct tree_cell cells[METRIC_COUNT][2]; /* zero, and the last other value */
+	/* for each metric: the text of zero, and the text of the last other value */
+	struct tree_cell cells[METRIC_COUNT][2];
 };
 
 static bool text_tree_can(const struct table *result, const struct sink_options *options)
@@ -636,7 +641,7 @@ static struct tree_line line_of(const struct tree_node *node)
 				   .accounted = node->accounted };
 }
 
-/* The i-th line that is folded into a node; labels are from tree_chain. */
+/* The i-th line that is folded into a node; `labels` come from tree_chain. */
 static struct tree_line chain_line(const struct tree_text *t, const struct tree_node *node,
 				   const uint32_t *labels, uint32_t i)
 {
@@ -709,7 +714,7 @@ static void measure_values(struct tree_text *t, const struct tree_line *line)
 		const struct tree_column *c = &t->columns.list[i];
 		char text[HUMAN_SIZE];
 		int64_t value = 0;
-		size_t width = 1; /* of "-" */
+		size_t width = 1; /* width of "-", the text of an unknown value */
 
 		if (value_of(t, c, line, &value)) {
 			if (t->widths[i] >= t->narrow && value >= 0 && value <= HUMAN_NARROW_MAX)
@@ -720,7 +725,8 @@ static void measure_values(struct tree_text *t, const struct tree_line *line)
 	}
 }
 
-/* Most lines of a tree with chains are far too short to set the width: a rough bound suffices. */
+/* Updates the widths by one line. Most lines of a tree with chains are far too short to change a width, so a rough
+ * bound is tested first. */
 static void measure_line(struct tree_text *t, const struct tree_line *line)
 {
 	size_t indent = tree_indent_of(line->depth);
@@ -730,7 +736,7 @@ static void measure_line(struct tree_text *t, const struct tree_line *line)
 	measure_values(t, line);
 }
 
-/* Most chains are far too short to set the width: a rough bound suffices. */
+/* Updates the widths by a chain. Most chains are far too short to change a width, so a rough bound is tested first. */
 static void measure_chain(struct tree_text *t, const struct tree_node *node)
 {
 	const struct code_node *code = &t->tree->code_nodes[node->code];
@@ -749,7 +755,7 @@ static void measure_chain(struct tree_text *t, const struct tree_node *node)
 	}
 }
 
-/* The widest label of a tree with chains. */
+/* Finds the widest label of a tree with chains. */
 static void measure_labels(struct tree_text *t)
 {
 	for (uint32_t i = 0; t->plain && i < t->tree->label_count; i++) {
@@ -760,7 +766,7 @@ static void measure_labels(struct tree_text *t)
 	}
 }
 
-/* Columns without a single value are left out: own values when nothing is accounted. */
+/* Chooses the columns: those without a single value are left out, for example own values when nothing is accounted. */
 static void choose_tree_columns(struct tree_text *t)
 {
 	bool own = t->options->all_columns;
@@ -804,7 +810,8 @@ static void add_cell(struct tree_text *t, uint32_t column, const char *text, siz
 	t->tail_len += blanks + len;
 }
 
-/* The value of a line's only op is also the line's total, and that of its callers. */
+/* The text of a value, reused if possible: the value of a line's only op is also the total of the line and of its
+ * callers. */
 static const struct tree_cell *cell_of(struct tree_text *t, const struct tree_column *c,
 				       int64_t value)
 {
@@ -840,7 +847,7 @@ static void set_tail(struct tree_text *t, const struct tree_line *line)
 	t->tail[t->tail_len++] = '\n';
 }
 
-/* In steps of WRITER_SLACK bytes, which is faster than to be exact. */
+/* Writes blanks in steps of WRITER_SLACK bytes, which is faster than writing the exact number. */
 static void put_blanks(char *to, size_t len)
 {
 	for (size_t i = 0; i < len; i += WRITER_SLACK)
@@ -853,7 +860,7 @@ static void put_padded(char *to, const char *from, size_t len)
 		memcpy(to + i, from + i, WRITER_SLACK);
 }
 
-/* `plain`: the name has been seen to need no change. */
+/* Writes a line. `plain`: the name is known to need no change. */
 static void write_line(struct tree_text *t, const struct tree_line *line, bool plain)
 {
 	struct str name = plain ? line->name : printable(t, line->name);

@@ -24,7 +24,8 @@ ow_status table_out_begin_levels(struct table_out *o, struct table *table, const
 	struct table *levels;
 	ow_status status;
 
-	*o = (struct table_out){ .out = out }; /* table_out_end follows even when this fails */
+	/* the caller calls table_out_end even when this function fails */
+	*o = (struct table_out){ .out = out };
 	if (!table->depth)
 		return table_out_begin(o, table, out, err);
 	OW_TRY(table_levels(table, &levels, err));

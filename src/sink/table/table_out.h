@@ -15,21 +15,21 @@
 
 struct table_out {
 	struct rows rows;
-	struct arena arena; /* for the sink, until the end */
+	struct arena arena; /* memory that the sink may use until table_out_end */
 	struct buf to;
 	const struct out *out;
-	struct table *levels; /* see table_out_levels */
+	struct table *levels; /* the table made by table_out_begin_levels */
 };
 
 /* Prepares the table. The caller calls table_out_end afterwards, also after a failure. */
 ow_status table_out_begin(struct table_out *o, struct table *table, const struct out *out,
 			  struct ow_error *err);
-/* The same for formats without nesting: a tree has the columns depth and parent first. */
+/* Like table_out_begin, for formats without nesting: a tree gets two columns at the front, depth and parent. */
 ow_status table_out_begin_levels(struct table_out *o, struct table *table, const struct out *out,
 				 struct ow_error *err);
-/* Writes the bytes in `to` when there are many. */
+/* Writes the bytes in `to` if there are many. */
 ow_status table_out_flush(struct table_out *o, struct ow_error *err);
-/* Writes the rest, unless status says that something failed before, and releases everything. */
+/* Writes the remaining bytes, unless `status` is a failure, and releases everything. */
 ow_status table_out_end(struct table_out *o, ow_status status, struct ow_error *err);
 
 #endif

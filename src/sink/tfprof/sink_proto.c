@@ -1,10 +1,9 @@
 /*
- * sink_proto.c: the four views as the messages that TensorFlow's Python calls return: GraphNodeProto for
- * scope and graph, MultiGraphNodeProto for op and code, serialized. Children lie in their parent as they
- * are displayed; the op view is a chain, each type the only child of the one before.
- *
- * Lengths come before content in this format, so all nodes are measured first, from the last to the first,
- * and then written in one go. What a node says of itself is encoded twice for that, but nothing is kept.
+ * sink_proto.c: the four views as the messages that TensorFlow's Python calls return: GraphNodeProto for scope and
+ * graph, MultiGraphNodeProto for op and code, serialized. Children are nested in their parent as they are displayed;
+ * the op view is a chain, each type the only child of the previous one. Lengths precede content in this format, so all
+ * nodes are measured first, from the last to the first, and then written in one pass. Each node's own fields are
+ * therefore encoded twice, but not kept in memory.
  */
 #include "model/metrics.h"
 #include "table/tree/tree_text.h"
@@ -14,7 +13,7 @@
 
 enum { GRAPH, MULTI };
 
-/* Field numbers of GraphNodeProto and MultiGraphNodeProto; 0 = has none. */
+/* Field numbers of GraphNodeProto and MultiGraphNodeProto; 0 = the message does not have this field. */
 static const struct {
 	enum metric metric;
 	uint8_t own[2], total[2];
@@ -38,7 +37,7 @@ enum { SHAPE_DIM = 2, SHAPE_UNKNOWN_RANK = 3, DIM_SIZE = 1 };
 
 struct proto {
 	const struct tree *tree;
-	int form; /* GRAPH or MULTI */
+	int form; /* which of the two messages is written: GRAPH or MULTI */
 	struct buf fields;
 	struct input_order order;
 };
@@ -90,7 +89,7 @@ static void put_op(struct proto *p, op_id op, struct buf *to)
 	put_inputs(p, op, to);
 }
 
-/* An op of a line or a type, as a GraphNodeProto of its own. */
+/* Writes an op of a line or a type as a nested GraphNodeProto. */
 static void put_graph_node(struct proto *p, op_id op)
 {
 	const struct tree *tree = p->tree;
@@ -111,7 +110,7 @@ static void put_graph_node(struct proto *p, op_id op)
 	pb_end(&p->fields, node);
 }
 
-/* All of a node but its children. */
+/* Encodes all fields of a node except its children. */
 static void encode(struct proto *p, const struct tree_node *node)
 {
 	const op_id *ops;
@@ -133,7 +132,7 @@ static void encode(struct proto *p, const struct tree_node *node)
 		put_op(p, node->op, &p->fields);
 		return;
 	}
-	if (node == p->tree->nodes) /* the root has none of its own */
+	if (node == p->tree->nodes) /* the root has no fields of its own */
 		return;
 	ops = tree_ops(p->tree, node, &count);
 	for (uint32_t i = 0; i < count; i++)
@@ -145,7 +144,7 @@ static uint32_t parent_of(const struct tree *tree, uint32_t node)
 	return tree->kind == TREE_OP ? node - 1 : tree->nodes[node].parent;
 }
 
-/* sizes[i]: bytes of node i with all below it. */
+/* Computes sizes[i]: the encoded bytes of node i with everything below it. */
 static ow_status measure(struct proto *p, uint64_t *sizes, struct ow_error *err)
 {
 	const struct tree *tree = p->tree;

@@ -1,7 +1,7 @@
 /*
- * sink_tfprof.c: the text that the original tfprof prints for its four views, byte for byte, its
- * spelling included. Never fitted to a terminal, never coloured. The framing of the Python calls and
- * the files of -output belong to the callers.
+ * sink_tfprof.c: writes the text that the original tfprof prints for its four views, byte for byte, its spelling
+ * included. The text is never fitted to a terminal and never coloured. The callers write the lines around the text of
+ * Python calls, and the files of -output.
  */
 #include "sink/tfprof/tfprof_numbers.h"
 #include "base/writer.h"
@@ -9,7 +9,8 @@
 
 #include "table/tree/tree_text.h"
 
-/* Deep chains make the indentation grow with the square of the depth; deeper lines are not readable. */
+/* Limit of the output's size. Indentation makes the text of deep chains grow with the square of the depth; deeper
+ * lines are not readable. */
 #define TEXT_LIMIT ((uint64_t)4 << 30)
 
 static const char warning[] =
@@ -49,7 +50,7 @@ static const char *const select_help[SELECT_COUNT] = {
 	"tensor_value: Not supported now.",
 };
 
-/* The graph view has scope's line: a slip of the original that stays. */
+/* The help line of each view. The graph view has the line of the scope view: an error of the original that is kept. */
 static const char *const kind_help[] = {
 	[TREE_SCOPE] = "scope: The nodes in the model graph are organized by their names, which is "
 		       "hierarchical like filesystem.",
@@ -74,7 +75,7 @@ enum field_kind {
 };
 
 struct field {
-	uint32_t select; /* shown when one of these is selected */
+	uint32_t select; /* the field is shown when one of these columns is selected */
 	enum field_kind kind;
 	enum metric metric;
 	const char *caption;
@@ -114,7 +115,7 @@ static const struct field multi_fields[] = { MEMORY_FIELDS, TIME_FIELDS, COUNT_F
 					     TEXT_FIELDS("op occurrence (run|defined)") };
 #define FIELDS ARRAY_COUNT(node_fields)
 
-/* Columns that are not numbers. */
+/* Columns whose values are not numbers. */
 #define NOT_NUMBERS (SELECT_DEVICE | SELECT_OP_TYPES | SELECT_TENSOR_VALUE)
 
 struct text {
@@ -123,11 +124,12 @@ struct text {
 	struct tree *tree;
 	const struct sink_options *options;
 	struct tree_text sets;
-	struct tree_node last;		    /* the node on the line before */
-	const struct field *fields[FIELDS]; /* selected, in order */
+	struct tree_node last;		    /* the node of the previous line */
+	const struct field *fields[FIELDS]; /* the selected fields, in order */
 	size_t field_count;
-	bool numbers_only; /* a line depends on the node's values alone */
-	bool first;	   /* no field on this line yet */
+	/* only numbers are selected, so a line depends on the node's values alone */
+	bool numbers_only;
+	bool first; /* the current line has no field yet */
 };
 
 static void select_fields(struct text *t)
@@ -167,7 +169,8 @@ static void add_number(struct text *t, enum field_kind kind, int64_t value)
 	buf_add(&t->line, number, put_number(number, kind, value));
 }
 
-/* own/total, with -- for what is not accounted; straight into the line, as there are millions. */
+/* Writes own/total, with -- for values that are not accounted. It writes directly into the line, because there are
+ * millions. */
 static void add_pair(struct text *t, enum field_kind kind, bool accounted, int64_t own,
 		     int64_t total)
 {
@@ -198,7 +201,7 @@ static void add_metric(struct text *t, const struct field *f, const struct tree_
 		buf_puts(&t->line, " flops");
 }
 
-/* Takes back a field that turned out to be none. */
+/* Removes the beginning of a field that turned out to be empty. */
 static void drop_field(struct text *t, size_t len, bool first)
 {
 	t->line.len = len;
@@ -282,7 +285,7 @@ static void send_message(struct text *t, struct str line)
 		t->options->message(t->options->message_arg, line);
 }
 
-/* The tensor of a checkpoint with the node's name follows its line. */
+/* Writes the tensor of a checkpoint that has the node's name, after the node's line. */
 static void add_tensor(struct text *t, const struct tree_node *node)
 {
 	struct buf message;
@@ -303,8 +306,8 @@ static void add_tensor(struct text *t, const struct tree_node *node)
 	buf_release(&message);
 }
 
-/* Whether a line says the same about a node as the line before about another: callers with a single
- * callee have the values of that callee. */
+/* Whether the fields of a node are the same as on the previous line: callers with a single callee have the values of
+ * that callee. */
 static bool same_fields(const struct text *t, const struct tree_node *node)
 {
 	return t->numbers_only && node != t->tree->nodes && t->last.total_row == node->total_row &&
@@ -331,7 +334,7 @@ static void write_node(struct text *t, const struct tree_node *node)
 	writer_str(&t->w, buf_str(&t->line));
 }
 
-/* The lines that are folded into a node. */
+/* Writes the lines that are folded into a node. */
 static void write_chain(struct text *t, const struct tree_node *node)
 {
 	const struct code_node *code = &t->tree->code_nodes[node->code];
@@ -347,8 +350,8 @@ static void write_chain(struct text *t, const struct tree_node *node)
 	}
 }
 
-/* What percentages are made of: whole microseconds when the source has no finer ones, as the original
- * does, so that they round alike. */
+/* The value from which percentages are computed. If the source has whole microseconds only, it is in microseconds,
+ * as in the original, so that percentages round alike. */
 static double percent_base(const struct text *t, const struct field *f, int64_t value)
 {
 	int64_t base = value;
@@ -413,7 +416,7 @@ static void add_op_field(struct text *t, const struct field *f, const struct tre
 	case FIELD_OCCURRENCE:
 		add_runs(t, node);
 		return;
-	case FIELD_INPUTS: /* lines of their own */
+	case FIELD_INPUTS: /* these fields have lines of their own */
 		return;
 	}
 }
@@ -453,7 +456,7 @@ static void write_op(struct text *t, const struct tree_node *node)
 	writer_str(&t->w, buf_str(&t->line));
 }
 
-/* One entry per selected word, in order of the words; unknown ones are among them. */
+/* Writes one help entry for each selected word, in the order of the words; unknown words are included. */
 static void write_doc(struct text *t)
 {
 	const struct tree *tree = t->tree;
@@ -521,7 +524,7 @@ static ow_status check_size(const struct tree *tree, struct ow_error *err)
 	for (uint32_t i = 0; i < tree->node_count; i++) {
 		uint64_t rows = tree->nodes[i].chain + 1u, last = tree->nodes[i].depth + rows - 1;
 
-		/* a chain's names are taken to be as long as the first */
+		/* the names of a chain are assumed to be as long as the first */
 		bytes += rows * (tree->nodes[i].depth + last + tree->nodes[i].name.len);
 		depth = MAX(depth, (uint32_t)last);
 	}

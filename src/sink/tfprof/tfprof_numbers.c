@@ -22,11 +22,11 @@ static size_t put_int(char *to, int64_t value)
 	return sizeof(digits) - at;
 }
 
-/* n / scale with two decimals. The quotient as a double is off by far less than a unit of n (below
- * 10^14), so only a tie in the third decimal depends on how it was rounded: that is left to printf. */
+/* Writes n / scale with two decimals. As a double the quotient is off by far less than a unit of n (below 10^14), so
+ * rounding matters only for a tie in the third decimal: then printf is used. */
 static size_t put_scaled(char *to, int64_t n, int64_t scale)
 {
-	int64_t unit = scale / 100; /* the value of one hundredth */
+	int64_t unit = scale / 100; /* one hundredth of the scale */
 	int64_t hundredths;
 	size_t len;
 

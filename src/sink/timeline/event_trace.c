@@ -1,6 +1,7 @@
 /*
- * event_trace.c: writes events and samples of a model as a Chrome trace (event_trace.h). Ids of processes and threads stay as they are when the profile is one
- * trace; of several sources, or of sources without such ids, they are numbered through.
+ * event_trace.c: writes events and samples of a model as a Chrome trace (event_trace.h). If the profile is one trace,
+ * the ids of processes and threads are kept; with several sources, or sources without such ids, they are numbered from
+ * 1.
  */
 #include "sink/timeline/event_trace.h"
 #include "base/map.h"
@@ -12,13 +13,12 @@
 typedef void (*sample_slice_fn)(void *arg, uint32_t track, struct str name, int64_t ts_ns,
 				int64_t dur_ns);
 
-/* ---- slices of samples ----
- * Samples that have times: the frames that consecutive samples of a thread share, from the root on, are one slice. A
- * sample of a clock lasts as long as it weighs; one of something else (cycles, page faults) until the next, but not much
- * longer than usual. Small gaps, which clocks have, are closed.
+/* Slices of samples. In samples with times, the frames that consecutive samples of a thread share, from the root on,
+ * become one slice. A sample whose weight is a time lasts as long as its weight; a sample of another metric (cycles,
+ * page faults) lasts until the next one, but not much longer than usual. Small gaps, which timers cause, are closed.
  */
 
-#define DEPTH_MAX 2048 /* frames beyond it are left out, at the leaf's end */
+#define DEPTH_MAX 2048 /* frames beyond this depth are left out, at the leaf's end */
 
 struct open_frame {
 	uint64_t key;
@@ -29,17 +29,19 @@ struct open_frame {
 struct slices {
 	const struct model *m;
 	const struct event_filter *filter;
-	const uint8_t *wanted, *skip; /* per metric; per track */
+	/* wanted: one entry for each metric; skip: one entry for each track */
+	const uint8_t *wanted, *skip;
 	sample_slice_fn emit;
 	void *arg;
 	uint32_t track, depth;
-	int64_t end, usual; /* of what is open; how far samples of this track are apart */
+	/* end: of the open slices; usual: mean distance of this track's samples */
+	int64_t end, usual;
 	struct open_frame open[DEPTH_MAX];
-	uint32_t path[DEPTH_MAX]; /* frames of the sample at hand, the root first */
+	uint32_t path[DEPTH_MAX]; /* frames of the current sample, the root first */
 	char text[512];
 };
 
-/* Whether there is a sample with a time. */
+/* Whether the model has samples with times. */
 static bool sample_slices_any(const struct model *m)
 {
 	for (uint32_t i = 1; i < m->sample.count; i++)
@@ -58,7 +60,7 @@ static bool is_wanted(const struct slices *s, uint32_t i)
 	       filter_step(s->filter, COLUMN_GET(t->step, i));
 }
 
-/* Two frames are one slice if this key is equal: the function, or else the frame's text. */
+/* The key by which two frames are merged into one slice: the function, or else the frame's text. */
 static uint64_t key_of(const struct model *m, uint32_t frame)
 {
 	uint32_t function = m->frame.function[frame].v;
@@ -127,7 +129,7 @@ static void add_sample(struct slices *s, uint32_t i, int64_t end)
 	s->end = end;
 }
 
-/* The end of a sample. next: the following sample of the track, or 0. */
+/* The end of sample i; next is the following sample of the track, or 0. */
 static int64_t end_of(const struct slices *s, uint32_t i, uint32_t next)
 {
 	const struct sample_table *t = &s->m->sample;
@@ -150,7 +152,7 @@ static uint32_t next_of(const struct slices *s, uint32_t i)
 	return 0;
 }
 
-/* A new track: four times the mean distance of its samples is a long one. */
+/* Begins a track: a distance of more than four times the mean between its samples counts as a gap. */
 static void begin_track(struct slices *s, uint32_t first)
 {
 	const struct sample_table *t = &s->m->sample;
@@ -165,8 +167,8 @@ static void begin_track(struct slices *s, uint32_t first)
 	s->end = INT64_MIN;
 }
 
-/* Calls `emit` for the slices of tracks that `skip` does not mark, of the metrics that `wanted` does; a slice comes after those inside
- * it. False without memory. */
+/* Calls `emit` for the slices of tracks that `skip` does not mark, for the metrics that `wanted` marks; a slice
+ * comes after the slices inside it. False if memory runs out. */
 static bool sample_slices(const struct model *m, const struct event_filter *filter,
 			  const uint8_t *wanted, const uint8_t *skip, sample_slice_fn emit,
 			  void *arg)
@@ -204,10 +206,10 @@ struct event_trace {
 	struct model *m;
 	const struct event_trace_options *options;
 	struct writer w;
-	struct place *places; /* of each track */
-	uint8_t *busy;	      /* tracks that have events */
+	struct place *places; /* process and thread id of each track */
+	uint8_t *busy;	      /* for each track: whether it has events */
 	struct buf args;
-	bool any, several; /* sources with tracks */
+	bool any, several; /* any: some source has tracks; several: more than one has */
 };
 
 static bool is_trace(const struct model *m, uint32_t source)
@@ -221,7 +223,7 @@ static bool is_number(int64_t id)
 	return id > MODEL_TEXT_NUMBER + UINT32_MAX;
 }
 
-/* Every track of a trace has numbers, and there is no other source. */
+/* Whether ids can be kept: every track comes from a trace and has numbers, and there is only one source. */
 static bool may_keep_ids(struct event_trace *t)
 {
 	const struct track_table *track = &t->m->track;
@@ -238,7 +240,8 @@ static bool may_keep_ids(struct event_trace *t)
 	return true;
 }
 
-/* Tracks of one process are those of one (source, pid) of a trace, or of samples; any other track is its own. */
+/* Whether two tracks belong to one process: tracks with the same source and pid, of a trace or of samples. Any other
+ * track is a process of its own. */
 static bool same_process(const struct track_table *track, uint32_t a, uint32_t b, bool trace)
 {
 	return trace && track->source[a].v == track->source[b].v && track->pid[a] == track->pid[b];
@@ -422,7 +425,8 @@ static bool is_asked_for(const struct event_trace *t, uint32_t event)
 	       filter_clip(filter, &begin, &end);
 }
 
-/* Points belong to no step by themselves: they are of it while it lasts. */
+/* Whether a point event is selected. Points have no step of their own: they belong to the step that is running at
+ * their time. */
 static bool is_point_asked_for(const struct event_trace *t, track_id track, int64_t ts)
 {
 	const struct event_filter *filter = &t->options->filter;
@@ -442,7 +446,7 @@ static ow_status put_events(struct event_trace *t, struct ow_error *err)
 	return t->w.status;
 }
 
-/* Arrows keep their ids within a source; text ids and those of several sources get new ones. */
+/* Writes flow arrows. Ids are kept within one source; text ids, and ids of several sources, get new numbers. */
 static void put_flows(struct event_trace *t)
 {
 	const struct model *m = t->m;
@@ -507,7 +511,7 @@ static void put_slice(void *arg, uint32_t track, struct str name, int64_t ts_ns,
 	writer_char(&t->w, '}');
 }
 
-/* Threads that have events of their own show these. */
+/* Writes samples as slices, except for threads that have events of their own. */
 static void put_samples(struct event_trace *t, struct ow_error *err)
 {
 	for (uint32_t i = 1; i < t->m->event.count; i++)
@@ -532,8 +536,8 @@ static void put_value(struct event_trace *t, const struct table_column *column, 
 		writer_int(&t->w, column->ints[row]);
 }
 
-/* The path is a process of its own. Its pieces are asynchronous spans, so that programs that read the timeline do not count them as
- * work of a thread. */
+/* Writes the critical path as a process of its own. Its pieces are asynchronous spans, so that programs that read
+ * the timeline do not count them as work of a thread. */
 static void put_path(struct event_trace *t, const struct table *path)
 {
 	uint32_t op = table_find_column(path, STR("op")),

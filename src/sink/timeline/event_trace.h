@@ -10,11 +10,13 @@
 #include "sink/sink.h"
 
 struct event_trace_options {
-	struct event_filter filter; /* events that reach into it are written whole */
+	/* selects events; an event that overlaps the range is written whole */
+	struct event_filter filter;
 	bool show_dataflow;
-	const uint8_t *metrics; /* which samples are drawn, per metric; NULL: of the default ones */
-	const struct table
-		*path; /* the pieces of a critical path, as the command path has them; NULL: none */
+	/* for each metric: whether its samples are drawn; NULL: the default metrics */
+	const uint8_t *metrics;
+	/* pieces of a critical path, the result of the command path; NULL: none */
+	const struct table *path;
 };
 
 ow_status event_trace_write(struct model *m, const struct event_trace_options *options,

@@ -1,6 +1,6 @@
 /*
- * lanes.c: puts slices that overlap on different rows (lanes.h), for both timelines of TensorFlow. Knows times, not
- * events.
+ * lanes.c: assigns overlapping slices to different lanes (lanes.h), for both timelines of TensorFlow. It knows times,
+ * not events.
  */
 #include "sink/timeline/lanes.h"
 
@@ -26,7 +26,7 @@ static void set_end(struct lanes *lanes, size_t lane, int64_t end)
 void lanes_clear(struct lanes *lanes)
 {
 	for (size_t i = 0; i < 2 * lanes->size; i++)
-		lanes->least[i] = INT64_MAX; /* does not exist */
+		lanes->least[i] = INT64_MAX; /* marks a lane that does not exist */
 	lanes->used = 0;
 	if (!lanes->size || lanes->rule == LANES_TOUCHING)
 		return;
@@ -69,7 +69,7 @@ bool lanes_take(struct lanes *lanes, int64_t start, int64_t end, uint32_t *lane)
 			at = is_free(lanes, 2 * at, start) ? 2 * at : 2 * at + 1;
 	if (at >= lanes->size && at - lanes->size < lanes->used) {
 		*lane = (uint32_t)(at - lanes->size);
-	} else { /* at the end of time lanes that do not exist seem free, too */
+	} else { /* no lane is free; at start = INT64_MAX a lane that does not exist was found */
 		if (lanes->used == lanes->size && !grow(lanes))
 			return false;
 		*lane = (uint32_t)lanes->used++;

@@ -1,7 +1,7 @@
 /*
- * sink_timeline.c: Chrome-trace timelines as tfprof writes them, byte for byte: the displayed tree of the scope and code
- * views with one row per depth, and one step of the graph view with its devices. Written as a stream. The caller chooses
- * the file, writes one file per step, and warns of large files.
+ * sink_timeline.c: writes Chrome-trace timelines as tfprof does, byte for byte: the displayed tree of the scope and
+ * code views with one row per depth, and one step of the graph view with its devices. The output is streamed. The
+ * caller chooses the file, writes one file per step, and warns of large files.
  */
 #include "sink/timeline/timeline_memory.h"
 #include "base/vec.h"
@@ -18,27 +18,27 @@
  *    that one starts, so the last decides.
  */
 
-/* A run for every pair of runs of producer and consumer: loops can make billions. */
+/* Limit of flows. There is one for every pair of runs of producer and consumer: loops can make billions. */
 #define FLOWS_MAX ((size_t)20 << 20)
 
 struct device {
 	str_id name;
 	bool canonical;
-	int64_t pid;	       /* -1 until seen in the walk */
-	uint32_t first, count; /* its slices */
+	int64_t pid;	       /* process id; -1 until the walk reaches the device */
+	uint32_t first, count; /* range of the device's slices */
 	uint32_t lanes;
 };
 
 struct slice {
 	int64_t start, dur;
 	uint32_t device;
-	uint32_t order; /* position in the walk */
+	uint32_t order; /* position of the op in the walk */
 	op_id op;
 	uint32_t lane;
 };
 
 struct flow {
-	uint32_t src, dst; /* slices */
+	uint32_t src, dst; /* indexes of slices */
 };
 
 struct graph {
@@ -47,27 +47,30 @@ struct graph {
 	struct mem *mem;
 	step_id step;
 
-	uint32_t *op_step;   /* per op: its row in op_step at this step, 0 = none */
-	uint32_t *run_first; /* per op, and one more: where its runs start in `runs` */
-	uint32_t *runs;	     /* events of this step that count, grouped by op, in table order */
+	uint32_t *op_step; /* for each op: its row in op_step at this step, 0 = none */
+	/* for each op: index of its first run in `runs`; one more entry marks the end */
+	uint32_t *run_first;
+	uint32_t *runs; /* events of this step that count, grouped by op, in table order */
 	uint32_t run_count;
 
 	struct device *devices;
 	uint32_t device_count;
-	uint32_t *device_of_track; /* per track: row in devices, or UINT32_MAX */
-	uint32_t *by_pid;	   /* rows in devices of those seen */
-	uint32_t *executor; /* per op: the device of all its executor runs, or one of the below */
+	uint32_t *device_of_track; /* for each track: row in `devices`, or UINT32_MAX */
+	uint32_t *by_pid;	   /* rows in `devices` of the devices that the walk reached */
+	/* for each op: the device of all its executor runs, or one of the constants below */
+	uint32_t *executor;
 
 	struct slice *slices;
 	size_t slice_cap;
 	uint32_t slice_count;
 
-	uint32_t *emit; /* slices by pid, lane, start */
+	uint32_t *emit; /* indexes of slices, sorted by pid, lane, start */
 
-	struct flow *flows; /* later grouped by src */
+	struct flow *flows; /* in the order found; later grouped by src */
 	size_t flow_cap, flow_count;
 	bool flows_cut;
-	uint32_t *flow_first; /* per slice, and one more */
+	/* for each slice: index of its first flow; one more entry marks the end */
+	uint32_t *flow_first;
 	uint32_t *flow_dst;
 
 	struct tracked *tracked;
@@ -114,7 +117,7 @@ static ow_status index_runs(struct graph *g)
 	g->runs = ALLOC(g, sum, uint32_t);
 	if (!g->runs)
 		return error_no_memory(g->t->err);
-	/* run_first[op + 1] serves as the place to fill and ends as the start of op + 1 */
+	/* run_first[op + 1] is used as the position to fill, and ends as the start of op + 1 */
 	for (uint32_t e = m->event.count; e-- > 1;)
 		if (counts(g, e))
 			g->runs[--g->run_first[m->event.op[e].v + 1]] = e;
@@ -131,7 +134,7 @@ static bool trackable(const struct graph *g, op_id op)
 	return row && g->m->op_step.first_start_ns[row] != 0 && g->m->op.device[op.v].v;
 }
 
-/* The whole name matches .*[/](device:gpu|gpu|device:cpu|cpu|device:sycl):\d+ */
+/* Whether the whole name matches the expression .*[/](device:gpu|gpu|device:cpu|cpu|device:sycl):\d+ */
 static bool is_canonical(struct str name)
 {
 	static const char *const kinds[] = { "/device:gpu", "/gpu", "/device:cpu", "/cpu",
@@ -204,7 +207,8 @@ static ow_status list_devices(struct graph *g)
 	return OW_OK;
 }
 
-/* Saves looking through all runs of a producer for each run of a consumer on the same device. */
+/* Finds the device of each op's executor runs, so that link_producer need not search all runs of a producer for each
+ * run of a consumer on the same device. */
 static ow_status find_executors(struct graph *g)
 {
 	const struct model *m = g->m;
@@ -257,7 +261,7 @@ static void see_device(struct graph *g, uint32_t device)
 			 name, "");
 }
 
-/* The smallest device row above `after` among the runs of an op, or UINT32_MAX. */
+/* The smallest device row above `after` among the runs of an op; UINT32_MAX if there is none. */
 static uint32_t next_device(const struct graph *g, op_id op, int64_t after)
 {
 	uint32_t best = UINT32_MAX;
@@ -271,7 +275,8 @@ static uint32_t next_device(const struct graph *g, op_id op, int64_t after)
 	return best;
 }
 
-/* Per device in order of names; of one device the accelerator's list comes before the executor's. */
+/* Adds the runs of an op as slices: by device in order of names; for one device the accelerator's runs come before
+ * the executor's. */
 static ow_status add_runs(struct graph *g, op_id op)
 {
 	static const uint8_t kinds[] = { TRACK_ACCELERATOR, TRACK_DEVICE };
@@ -359,7 +364,8 @@ static ow_status place(struct graph *g, struct device *d)
 	return good ? OW_OK : error_no_memory(g->t->err);
 }
 
-/* Slices of a device by (lane, start), from `to` on: a counting sort that keeps the order by start. */
+/* Sorts the slices of a device by (lane, start) into the array at `to`: a counting sort that keeps the order by
+ * start. */
 static ow_status order_device(struct graph *g, const struct device *d, uint32_t *to)
 {
 	uint32_t *first = ALLOC(g, d->lanes, uint32_t), sum = 0;
@@ -425,7 +431,7 @@ static ow_status add_flow(struct graph *g, uint32_t src, uint32_t dst)
 	return OW_OK;
 }
 
-/* From every executor run of `producer` on another device to the slice dst. */
+/* Adds a flow from every executor run of `producer` on another device to the slice dst. */
 static ow_status link_producer(struct graph *g, op_id producer, uint32_t dst)
 {
 	const struct model *m = g->m;
@@ -472,7 +478,7 @@ static ow_status link_slice(struct graph *g, uint32_t slice)
 	return OW_OK;
 }
 
-/* By source, keeping the order in which they were found. */
+/* Groups flows by source slice, keeping the order in which they were found. */
 static ow_status group_flows(struct graph *g)
 {
 	uint32_t sum = 0;
@@ -666,8 +672,8 @@ static void put_depth(struct timeline *t, uint32_t depth)
 	timeline_process(t, depth, "Scope:", str_from(number), "");
 }
 
-/* `next` holds, per node, where its next child starts. A subtree without time is left out whole. The
- * original stops when children take longer than their parent; here they reach beyond it. */
+/* Writes the tree. `next` holds, for each node, where its next child starts. A subtree without time is left out. The
+ * original stops when children take longer than their parent; here they extend beyond it. */
 static void put_tree(struct timeline *t, int64_t *next)
 {
 	const struct tree_node *nodes = t->tree->nodes;

@@ -1,7 +1,7 @@
 /*
- * step_timeline.c: draws traced steps as TensorFlow's Timeline class does (step_timeline.h). The order of everything is that of TensorFlow's class: processes,
- * lanes, tensors, compute with its arrows, memory; so are its peculiarities, such as tensors produced
- * twice, which the comments name.
+ * step_timeline.c: draws traced steps as TensorFlow's Timeline class does (step_timeline.h). The order of all output is
+ * that of TensorFlow's class: processes, lanes, tensors, compute with its arrows, memory. So are its peculiarities,
+ * such as tensors produced twice; comments name them.
  */
 #include "sink/timeline/step_timeline.h"
 #include "base/vec.h"
@@ -133,7 +133,7 @@ static void events_process(struct step_events *e, int64_t pid, struct str name, 
 struct timeline_device {
 	struct str name;
 	int64_t compute_pid, tensors_pid;
-	uint32_t step; /* number of the last step that listed it, from 1 */
+	uint32_t step; /* number of the last step that listed the device, from 1 */
 	struct lanes lanes;
 };
 
@@ -141,19 +141,20 @@ struct timeline_device {
 struct tensor {
 	struct str name, allocator;
 	int64_t id, bytes, create_us, last_unref_us, pid;
-	int64_t flow_us, flow_pid, flow_tid; /* where arrows start */
-	uint32_t next;			     /* of the same allocator, 0 = none; for add_memory */
+	int64_t flow_us, flow_pid, flow_tid; /* start of the arrows that lead to consumers */
+	/* index of the next tensor of the same allocator, 0 = none; for add_memory */
+	uint32_t next;
 };
 
-/* One step being drawn. */
+/* State while one step is drawn. */
 struct drawing {
 	struct step_timeline *t;
 	const struct step_stats *stats;
-	uint32_t *tids; /* lane of each node, all devices one behind the other */
+	uint32_t *tids; /* lane of each node; the nodes of all devices follow each other */
 	size_t node_count;
-	struct arena arena; /* names of outputs */
+	struct arena arena; /* memory for the names of outputs */
 	struct map map;
-	struct tensor *tensors; /* [0] is unused */
+	struct tensor *tensors; /* index 0 is unused */
 	size_t count, cap;
 };
 
@@ -198,7 +199,8 @@ void step_timeline_begin(struct step_timeline *t, struct mem *mem, const struct 
 	events_process(&t->events, 0, STR("Allocators"), "");
 }
 
-/* A device that one step lists twice gets new processes, and the last ones are used for both. */
+/* Registers the devices of a step. A device that one step lists twice gets new processes, and the last ones are used
+ * for both. */
 void step_timeline_devices(struct step_timeline *t, const struct step_stats *stats)
 {
 	t->steps++;
@@ -233,7 +235,8 @@ static void assign_lanes(struct drawing *d)
 
 		if (!device)
 			return;
-		if (device->step == t->drawn) /* listed twice in one step: starts over */
+		/* the step lists the device twice: its lanes start over */
+		if (device->step == t->drawn)
 			lanes_clear(&device->lanes);
 		device->step = t->drawn;
 		for (size_t k = 0; k < from->count; k++) {
@@ -257,7 +260,7 @@ static uint32_t find_tensor(const struct drawing *d, struct str name)
 	return 0;
 }
 
-/* An existing name is replaced but keeps its place; its id is that of the next new one. */
+/* Adds a tensor. A tensor of the same name is replaced but keeps its place; its id is the next new one. */
 static struct tensor *produce(struct drawing *d, struct str name)
 {
 	uint32_t at = find_tensor(d, name);
@@ -298,7 +301,7 @@ static void put_snapshot(struct step_timeline *t, const struct tensor *tensor, i
 	events_close(&t->events);
 }
 
-/* "node", "node:1", … */
+/* The name of an output: "node", "node:1", … */
 static struct str output_name(struct drawing *d, const struct stats_node *node, uint32_t index)
 {
 	char *name;
@@ -356,7 +359,7 @@ static void add_tensors(struct drawing *d)
 }
 
 struct label {
-	struct str op, inputs; /* inputs: with ", " between; NULL ptr when there are none */
+	struct str op, inputs; /* inputs: separated by ", "; NULL ptr when there are none */
 };
 
 static size_t rfind(struct str s, struct str needle)
@@ -369,7 +372,7 @@ static size_t rfind(struct str s, struct str needle)
 	return STR_NONE;
 }
 
-/* "(.*) = (.*)\((.*)\)" matched from the start, greedy, and '.' is not a line feed. */
+/* Matches "(.*) = (.*)\((.*)\)" from the start, greedily, where '.' does not match a line feed. */
 static bool parse_label(struct str text, struct label *label)
 {
 	struct str line = str_first(text, str_find_char(text, '\n'));
@@ -390,7 +393,7 @@ static bool parse_label(struct str text, struct label *label)
 	return true;
 }
 
-/* Cuts the next input off. */
+/* Removes the next input from *rest; false at the end. */
 static bool next_input(struct str *rest, struct str *input)
 {
 	size_t comma;
@@ -403,7 +406,7 @@ static bool next_input(struct str *rest, struct str *input)
 	return true;
 }
 
-/* Streams and copy engines: their records are called name:op. */
+/* Whether a device is a stream or copy engine; records of these are called name:op. */
 static bool is_gpu_trace(struct str device)
 {
 	return str_has(device, STR("/stream:")) || str_has(device, STR("/memcpy"));
@@ -463,7 +466,8 @@ static void put_flow(struct step_timeline *t, char ph, struct str name, int64_t 
 	events_close(&t->events);
 }
 
-/* Partitioning puts a send and a receive between ops and adds "/_123" to the name of what is received. */
+/* Finds the tensor of an input. Partitioning puts a send and a receive between ops and adds "/_123" to the name of
+ * the received tensor. */
 static uint32_t find_producer(const struct drawing *d, struct str *input)
 {
 	uint32_t found = find_tensor(d, *input);
@@ -539,7 +543,7 @@ static int by_time(const void *a, const void *b)
 	return str_cmp(x->name, y->name);
 }
 
-/* The counter of one allocator: its tensors are chained from `first` on. */
+/* Writes the counter of one allocator, whose tensors are chained from `first` on. */
 static void put_counters(struct drawing *d, uint32_t first, struct change *changes)
 {
 	struct step_timeline *t = d->t;
@@ -569,10 +573,11 @@ static void put_counters(struct drawing *d, uint32_t first, struct change *chang
 	}
 }
 
-/* Chains the tensors of each allocator, from back to front; firsts[] are the heads, in order of use. */
+/* Chains the tensors of each allocator, from the last to the first; firsts[] receives the heads, in order of use.
+ * Returns the number of allocators. */
 static size_t chain_allocators(struct drawing *d, uint32_t *firsts)
 {
-	struct map heads; /* by allocator: the foremost tensor so far */
+	struct map heads; /* allocator → its first tensor so far */
 	size_t count = 0;
 
 	map_init(&heads, d->t->mem);

@@ -23,21 +23,21 @@ struct timeline_device;
 
 struct step_events {
 	struct writer w;
-	bool any; /* an event was written */
+	bool any; /* an event was written, so the next one needs a comma */
 };
 
 struct step_timeline {
 	struct step_events events;
 	struct mem *mem;
-	struct arena arena; /* names of devices */
+	struct arena arena; /* memory for the names of devices */
 	bool show_dataflow, show_memory;
 	void (*memory)(void *arg, struct str allocator, struct str tensor, int64_t ts_us,
-		       int64_t bytes); /* called for each change; may be NULL */
+		       int64_t bytes); /* called for each change of memory; may be NULL */
 	void *memory_arg;
 	struct map device_map;
-	struct timeline_device *devices; /* [0] is unused */
+	struct timeline_device *devices; /* index 0 is unused */
 	size_t device_count, device_cap;
-	uint32_t steps; /* passed so far, and drawn so far */
+	uint32_t steps; /* steps passed so far; steps drawn so far */
 	uint32_t drawn;
 	int64_t next_pid, next_flow, first_tensor;
 	struct ow_error *err;
@@ -47,7 +47,7 @@ void step_timeline_begin(struct step_timeline *t, struct mem *mem, const struct 
 			 bool show_dataflow, bool show_memory, struct ow_error *err);
 void step_timeline_devices(struct step_timeline *t, const struct step_stats *stats);
 void step_timeline_draw(struct step_timeline *t, const struct step_stats *stats);
-/* Writes the end and frees all; the status of the whole. */
+/* Writes the end of the file and frees all memory; returns the status of the whole output. */
 ow_status step_timeline_finish(struct step_timeline *t) OW_MUST_CHECK;
 
 #endif

@@ -14,10 +14,10 @@
 #define SAMPLE_GAP_NS 100000 /* samples closer than this are not drawn */
 #define NONE UINT32_MAX
 
-#define BIT_LEVELS 6 /* 64^6 > 2^32 */
+#define BIT_LEVELS 6 /* levels of a set of 2^32 bits: 64^6 > 2^32 */
 
 struct bits {
-	uint64_t *words[BIT_LEVELS]; /* a bit of level n + 1 says that a word of level n is not 0 */
+	uint64_t *words[BIT_LEVELS]; /* a bit of level n + 1 is set if a word of level n is not 0 */
 	size_t counts[BIT_LEVELS];
 	unsigned levels;
 };
@@ -51,7 +51,7 @@ static void bits_clear(struct bits *bits, uint32_t at)
 	}
 }
 
-/* The first member from `at` on, or NONE. */
+/* The first number >= `at` in the set, or NONE. */
 static uint32_t bits_next(const struct bits *bits, uint32_t at)
 {
 	for (unsigned level = 0; level < bits->levels; level++) {
@@ -75,13 +75,13 @@ struct holder {
 	str_id device;
 	op_id op;
 	uint32_t op_step;
-	uint32_t order; /* position in the walk */
+	uint32_t order; /* position of the op in the walk */
 };
 
 struct timeline_memory {
 	struct timeline *t;
 	const struct model *m;
-	struct holder *holders; /* by device, then order */
+	struct holder *holders; /* sorted by device, then by order */
 	uint32_t count;
 	size_t cap;
 	int64_t first_pid;
@@ -92,18 +92,19 @@ struct sample {
 	uint32_t order;
 };
 
-/* From ts on a holder has `value` bytes. */
+/* From time ts on, a holder has `value` bytes. */
 struct point {
 	int64_t ts, value;
-	uint32_t holder; /* rank of its name */
-	uint32_t rank;	 /* among all points by value, NONE when not positive */
+	uint32_t holder; /* rank of the holder's name */
+	/* index among all points sorted by value; NONE if the value is not positive */
+	uint32_t rank;
 };
 
-/* One device while its counters are made. */
+/* State while the counters of one device are made. */
 struct sweep {
 	struct timeline_memory *memory;
 	const struct model *m;
-	struct holder *holders; /* by name */
+	struct holder *holders; /* sorted by name */
 	uint32_t holder_count;
 	struct arena arena;
 
@@ -111,9 +112,10 @@ struct sweep {
 	size_t sample_count;
 	struct point *points;
 	size_t point_count;
-	struct point **ranked; /* positive points: value descending, then name */
+	/* points with positive values, sorted by value (descending), then by name */
+	struct point **ranked;
 	uint32_t ranked_count;
-	uint32_t *active; /* per holder: the rank of the tensor that it holds, or NONE */
+	uint32_t *active; /* for each holder: the rank of the point that is valid now, or NONE */
 	struct bits live;
 };
 
@@ -162,7 +164,7 @@ void timeline_memory_free(struct timeline_memory *memory)
 	mem_free(memory->t->mem, memory, sizeof(*memory));
 }
 
-/* The end of the group of holders that starts at `first`. */
+/* The end of the holders of the same device as holder `first`. */
 static uint32_t group_end(const struct timeline_memory *memory, uint32_t first)
 {
 	uint32_t end = first;
@@ -195,7 +197,7 @@ static int compare_samples(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* In time order; of several at one time the last in the walk stays. */
+/* Collects the samples in time order; of several at one time the last one in the walk is kept. */
 static bool gather_samples(struct sweep *s)
 {
 	const struct model *m = s->m;
@@ -237,7 +239,7 @@ static int compare_names(const void *a, const void *b, void *model)
 	return str_cmp(model_str(m, m->op.name[x->op.v]), model_str(m, m->op.name[y->op.v]));
 }
 
-/* The first row of alloc with that op_step or a later one. */
+/* The first row of alloc whose op_step is this one or a later one. */
 static uint32_t alloc_from(const struct model *m, uint32_t op_step)
 {
 	uint32_t low = 1, high = MAX(m->alloc.count, 1);
@@ -263,7 +265,7 @@ static int64_t step_persistent(const struct model *m, uint32_t op_step)
 	return sum;
 }
 
-/* Over all steps, not only this one. */
+/* The persistent bytes of an op, over all steps. */
 static int64_t persistent(const struct model *m, op_id op)
 {
 	int64_t most = 0;
@@ -282,7 +284,7 @@ static int compare_points(const void *a, const void *b)
 	return x->holder < y->holder ? -1 : x->holder > y->holder;
 }
 
-/* Turns changes into running sums, one per time. */
+/* Turns changes of bytes into running sums, one for each time. */
 static size_t accumulate(struct point *points, size_t count)
 {
 	size_t kept = 0;
@@ -390,8 +392,8 @@ static uint32_t rank_at_most(const struct sweep *s, int64_t bytes)
 	return low;
 }
 
-/* The largest live values that fit into `bytes` together, at most TOP_COUNT. One that is too large
- * ends its group of equal ones; smaller ones may still fit. */
+/* Finds the largest live values that together fit into `bytes`, at most TOP_COUNT. If a value is too large, equal
+ * values are skipped, too; smaller ones may still fit. */
 static unsigned find_top(const struct sweep *s, int64_t *bytes, const struct point **top)
 {
 	unsigned count = 0;
@@ -459,7 +461,7 @@ static void put_sample(struct sweep *s, const struct sample *sample, int64_t pid
 	close_counter(t, "Top Allocations", pid + 1, sample->ts);
 }
 
-/* Returns the most that was in use. */
+/* Writes the samples of a device; returns the largest number of bytes in use. */
 static int64_t put_samples(struct sweep *s, int64_t pid)
 {
 	int64_t last = 0, most = 0;
@@ -505,7 +507,8 @@ static void put_device(struct timeline_memory *memory, uint32_t first, uint32_t 
 	bool ok;
 
 	arena_init(&s.arena, t->mem);
-	ok = gather_samples(&s); /* in the order of the walk, so before the sort by name */
+	/* samples are collected in the order of the walk, so before the sort by name */
+	ok = gather_samples(&s);
 	qsort_r(s.holders, s.holder_count, sizeof(*s.holders), compare_names,
 		(void *)(uintptr_t)memory->m);
 	if (ok && gather_points(&s) && rank_points(&s))
