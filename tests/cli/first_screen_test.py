@@ -135,6 +135,20 @@ class FirstScreen(unittest.TestCase):
         said = self.screen(self.write("x.folded", f"{line} 30\nmain;f 10\n"))
         self.assertIn("75 % of samples are in module::function_number_3499", said)
 
+    def test_a_first_frame_longer_than_what_is_looked_at(self):
+        name = "std::vector<" + "float, " * 10000 + "int>"
+        for first in (f"main;{'x' * 70000}", f"{'x' * 70000};main", f"main;{name}", f"{name};main", "x" * 70000):
+            for last in ("main;f 10", "main;f 10\n"):
+                path = self.write("x.folded", f"{first} 30\n{last}")
+                got = subprocess.run([BIN, "functions", path, "--json"], capture_output=True, text=True, check=True).stdout
+                rows = {row["name"]: row for row in json.loads(got)["rows"]}
+                self.assertEqual(rows["f"]["self"], 10)
+                self.assertEqual(rows[first.split(";")[-1]]["self"], 30)
+        for text in ("x" * 70000, "word " * 20000 + "3", "{" + "x" * 70000 + " 3", "a,b " * 20000 + "x 5"):
+            path = self.write("x.txt", text)
+            run = subprocess.run([BIN, "info", path], capture_output=True, text=True)
+            self.assertIn("unknown format", run.stderr)
+
     def test_perf_script_behind_messages(self):
         samples = "".join(f"prog  100  {i}.000001:     250000 cpu-clock: \n\t    401000 work+0x10 (/bin/prog)\n"
                           f"\t    402000 main+0x5 (/bin/prog)\n\n" for i in range(20))

@@ -14,7 +14,7 @@
 #define FRAMES_MAX 4096 /* more are left out at the leaf's end */
 #define TOP 5
 #define SNIFF_LINES 60
-#define LONG_FRAMES 16 /* in 64 KiB: names are shorter than 4 KiB */
+#define LONG_FRAMES 16 /* in 64 KiB */
 
 struct folded_line {
 	struct str stack;
@@ -118,19 +118,34 @@ static bool is_bracketed_frame(struct str head)
 	       (head.ptr[i + 1] == ';' || head.ptr[i + 1] == ' ' || head.ptr[i + 1] == '_');
 }
 
-/* The first line is longer than the head: it has frames, and the end of the file is the end of such a line. */
-static bool is_long_stack(struct str head, struct str tail)
+/* The last line in the end of a file is "frame;frame 3"; `stack` says whether it has a semicolon. */
+static bool ends_in_count(struct str tail, bool *stack)
 {
-	size_t frames = 0, space;
+	size_t feed, space;
 	bool fraction;
 	int64_t value;
 
-	for (size_t i = 0; i < head.len; i++)
-		frames += head.ptr[i] == ';';
 	tail = str_trim(tail);
+	feed = str_rfind_char(tail, '\n');
+	tail = feed == STR_NONE ? tail : str_skip(tail, feed + 1);
 	space = str_rfind_char(tail, ' ');
-	return frames >= LONG_FRAMES && str_find_char(head, '\n') == STR_NONE &&
-	       space != STR_NONE && parse_count(str_skip(tail, space + 1), &value, &fraction);
+	*stack = space != STR_NONE && str_find_char(str_first(tail, space), ';') != STR_NONE;
+	return space != STR_NONE && parse_count(str_skip(tail, space + 1), &value, &fraction);
+}
+
+/* The first line is longer than the head, and the last line ends in a count. The head has many frames, or it is part of a single
+ * frame: then it has no blank, as a text has, or the last line is a stack. */
+static bool is_long_stack(struct str head, struct str tail)
+{
+	size_t frames = 0, blanks = 0;
+	bool stack;
+
+	for (size_t i = 0; i < head.len; i++) {
+		frames += head.ptr[i] == ';';
+		blanks += head.ptr[i] == ' ' || head.ptr[i] == '\t';
+	}
+	return str_find_char(head, '\n') == STR_NONE && ends_in_count(tail, &stack) &&
+	       (frames >= LONG_FRAMES || !blanks || stack);
 }
 
 static int sniff_folded(const struct sniff *sniff)

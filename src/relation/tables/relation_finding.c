@@ -25,9 +25,8 @@ static const struct row_member members[] = {
 	ROW_MEMBER(TYPE_INT, UNIT_NS, saving_after,
 		   "time that is saved in addition to the findings above"),
 	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, basis,
-		   "step that the saving refers to: median or mean; bound: at best, by the peak "
-		   "rates of the device"
-		   "allows"),
+		   "step that the saving refers to: median or mean; bound: the most that the peak "
+		   "rates of the device allow"),
 	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, confidence,
 		   "confidence in the finding: low, medium or high"),
 	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, evidence,
