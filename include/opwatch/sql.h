@@ -65,6 +65,37 @@ struct ow_sql_param {
 OW_API OW_MUST_CHECK ow_status ow_sql_query_with(ow_sql *sql, const char *text,
 						 const struct ow_sql_param *params, size_t count,
 						 ow_result **result, struct ow_error *err);
+/* Type of a value for a parameter. */
+typedef enum {
+	OW_SQL_NULL,
+	OW_SQL_BOOL,	     /* number: 0 or 1 */
+	OW_SQL_INT,	     /* number */
+	OW_SQL_REAL,	     /* real */
+	OW_SQL_TEXT,	     /* text, UTF-8 */
+	OW_SQL_NUMBER,	     /* text: decimal digits with an optional sign and point, at most 38 */
+	OW_SQL_BYTES,	     /* text, any bytes */
+	OW_SQL_DATE,	     /* number: days since 1970-01-01 */
+	OW_SQL_TIME,	     /* number: microseconds since midnight */
+	OW_SQL_TIMESTAMP,    /* number: microseconds since 1970-01-01, without a time zone */
+	OW_SQL_TIMESTAMPTZ,  /* number: microseconds since 1970-01-01, UTC */
+	OW_SQL_TIMESTAMP_NS, /* number: nanoseconds since 1970-01-01, without a time zone */
+	OW_SQL_INTERVAL,     /* number: microseconds */
+	OW_SQL_LIST	     /* items; they have one type, or are NULL */
+} ow_sql_kind;
+/* A value of any type for a parameter of a query. Later versions do not change this struct. */
+struct ow_sql_value {
+	const char *name; /* as in struct ow_sql_param; NULL for an item of a list */
+	ow_sql_kind kind;
+	int64_t number;
+	double real;
+	struct ow_text text;
+	const struct ow_sql_value *items;
+	size_t item_count;
+};
+/* Runs statements as ow_sql_query_with does, with values of any type. */
+OW_API OW_MUST_CHECK ow_status ow_sql_query_values(ow_sql *sql, const char *text,
+						   const struct ow_sql_value *values, size_t count,
+						   ow_result **result, struct ow_error *err);
 /* Runs the statements and writes each table through a sink ("text", "json", "csv"). Rows are not kept in memory,
  * so a table may have any number of rows. */
 OW_API OW_MUST_CHECK ow_status ow_sql_write(ow_sql *sql, const char *text, const char *sink,

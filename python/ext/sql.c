@@ -84,83 +84,152 @@ static PyObject *sql_open(PyObject *none, PyObject *args)
 	return (PyObject *)self;
 }
 
-/* A str or number of Python as a parameter; texts live as long as `keep`. */
-static bool param_value(struct ow_sql_param *param, PyObject *value, PyObject *keep)
+/* Bytes that the value refers to; they live as long as `keep`. */
+static bool value_bytes(struct ow_sql_value *to, PyObject *bytes, PyObject *keep)
 {
 	char *text;
 	Py_ssize_t len;
-	PyObject *bytes;
-	bool good;
 
-	if (value == Py_None) {
-		param->is_null = true;
-	} else if (PyBool_Check(value)) {
-		param->type = OW_TYPE_BOOL;
-		param->number = value == Py_True;
-	} else if (PyLong_Check(value)) {
-		param->type = OW_TYPE_INT;
-		param->number = PyLong_AsLongLong(value);
-	} else if (PyFloat_Check(value)) {
-		param->type = OW_TYPE_REAL;
-		param->real = PyFloat_AsDouble(value);
-	} else if (PyUnicode_Check(value)) {
-		bytes = PyUnicode_AsUTF8String(value);
-		good = bytes && PyList_Append(keep, bytes) == 0 &&
-		       PyBytes_AsStringAndSize(bytes, &text, &len) == 0;
-		Py_XDECREF(bytes); /* the list has its own */
-		if (!good)
+	if (!bytes || PyList_Append(keep, bytes) != 0 ||
+	    PyBytes_AsStringAndSize(bytes, &text, &len) != 0)
+		return false;
+	to->text = (struct ow_text){ text, (size_t)len };
+	return true;
+}
+
+static bool value_text(struct ow_sql_value *to, PyObject *text, PyObject *keep)
+{
+	PyObject *bytes = PyUnicode_AsUTF8String(text);
+	bool good = value_bytes(to, bytes, keep);
+
+	Py_XDECREF(bytes); /* the list has its own */
+	return good;
+}
+
+static void free_values(PyObject *capsule)
+{
+	free(PyCapsule_GetPointer(capsule, "values"));
+}
+
+/* Memory for values that lives as long as `keep`. */
+static struct ow_sql_value *new_values(Py_ssize_t count, PyObject *keep)
+{
+	struct ow_sql_value *values = calloc((size_t)count + 1, sizeof(*values));
+	PyObject *capsule = values ? PyCapsule_New(values, "values", free_values) : NULL;
+
+	if (!capsule || PyList_Append(keep, capsule) != 0) {
+		if (!values)
+			PyErr_NoMemory();
+		else if (!capsule)
+			free(values);
+		values = NULL;
+	}
+	Py_XDECREF(capsule);
+	return values;
+}
+
+static bool take_value(struct ow_sql_value *to, PyObject *value, PyObject *keep);
+
+static bool take_items(struct ow_sql_value *to, PyObject *list, PyObject *keep)
+{
+	Py_ssize_t count = PyList_Size(list);
+	struct ow_sql_value *items = count < 0 ? NULL : new_values(count, keep);
+
+	for (Py_ssize_t i = 0; items && i < count; i++)
+		if (!take_value(&items[i], PyList_GetItem(list, i), keep))
 			return false;
-		param->type = OW_TYPE_TEXT;
-		param->text = (struct ow_text){ text, (size_t)len };
-	} else if (PyIndex_Check(value)) { /* such as numpy.int64 */
-		PyObject *number = PyNumber_Index(value);
+	to->items = items;
+	to->item_count = (size_t)count;
+	return items != NULL;
+}
 
-		param->type = OW_TYPE_INT;
-		param->number = number ? PyLong_AsLongLong(number) : -1;
-		Py_XDECREF(number);
-	} else if (PyObject_HasAttrString(value, "__float__")) {
-		PyObject *number = PyNumber_Float(value);
+/* (kind, payload), which _profile.py makes of dates, decimals, bytes and lists. */
+static bool take_pair(struct ow_sql_value *to, PyObject *pair, PyObject *keep)
+{
+	static const struct {
+		const char *name;
+		ow_sql_kind kind;
+	} kinds[] = {
+		{ "number", OW_SQL_NUMBER },
+		{ "bytes", OW_SQL_BYTES },
+		{ "date", OW_SQL_DATE },
+		{ "time", OW_SQL_TIME },
+		{ "timestamp", OW_SQL_TIMESTAMP },
+		{ "timestamptz", OW_SQL_TIMESTAMPTZ },
+		{ "timestamp_ns", OW_SQL_TIMESTAMP_NS },
+		{ "interval", OW_SQL_INTERVAL },
+		{ "list", OW_SQL_LIST },
+	};
+	const char *name;
+	PyObject *payload;
+	size_t i = 0;
 
-		param->type = OW_TYPE_REAL;
-		param->real = number ? PyFloat_AsDouble(number) : -1;
-		Py_XDECREF(number);
+	if (!PyArg_ParseTuple(pair, "sO", &name, &payload))
+		return false;
+	while (i < sizeof(kinds) / sizeof(*kinds) && strcmp(kinds[i].name, name) != 0)
+		i++;
+	if (i == sizeof(kinds) / sizeof(*kinds)) {
+		PyErr_Format(PyExc_TypeError, "unknown kind of value '%s'", name);
+		return false;
+	}
+	to->kind = kinds[i].kind;
+	if (to->kind == OW_SQL_LIST)
+		return take_items(to, payload, keep);
+	if (to->kind == OW_SQL_NUMBER)
+		return value_text(to, payload, keep);
+	if (to->kind == OW_SQL_BYTES)
+		return value_bytes(to, payload, keep);
+	to->number = PyLong_AsLongLong(payload);
+	return !PyErr_Occurred();
+}
+
+static bool take_value(struct ow_sql_value *to, PyObject *value, PyObject *keep)
+{
+	if (value == Py_None) {
+		to->kind = OW_SQL_NULL;
+	} else if (PyBool_Check(value)) {
+		to->kind = OW_SQL_BOOL;
+		to->number = value == Py_True;
+	} else if (PyLong_Check(value)) {
+		to->kind = OW_SQL_INT;
+		to->number = PyLong_AsLongLong(value);
+	} else if (PyFloat_Check(value)) {
+		to->kind = OW_SQL_REAL;
+		to->real = PyFloat_AsDouble(value);
+	} else if (PyUnicode_Check(value)) {
+		to->kind = OW_SQL_TEXT;
+		return value_text(to, value, keep);
 	} else {
-		PyErr_Format(PyExc_TypeError,
-			     "parameter %s: a str, int, float, bool or None is needed, not %R",
-			     param->name, Py_TYPE(value));
+		return take_pair(to, value, keep);
 	}
 	return !PyErr_Occurred();
 }
 
-/* Values out of a list of (name, value). */
-static struct ow_sql_param *take_params(PyObject *list, PyObject *keep)
+/* Values out of a list of (name, value); they live as long as `keep`. */
+static struct ow_sql_value *take_values(PyObject *list, PyObject *keep)
 {
 	Py_ssize_t count = PyList_Size(list);
-	struct ow_sql_param *params = calloc((size_t)count + 1, sizeof(*params));
+	struct ow_sql_value *values = new_values(count, keep);
 
-	if (!params)
-		PyErr_NoMemory();
-	for (Py_ssize_t i = 0; params && i < count; i++) {
+	for (Py_ssize_t i = 0; values && i < count; i++) {
 		PyObject *value;
 
-		if (!PyArg_ParseTuple(PyList_GetItem(list, i), "sO", &params[i].name, &value) ||
-		    !param_value(&params[i], value, keep)) {
-			free(params);
+		if (!PyArg_ParseTuple(PyList_GetItem(list, i), "sO", &values[i].name, &value) ||
+		    !take_value(&values[i], value, keep))
 			return NULL;
-		}
 	}
-	return params;
+	return values;
 }
 
 static ow_status run_query(struct session *self, const char *text,
-			   const struct ow_sql_param *params, size_t count, ow_result **result,
+			   const struct ow_sql_value *values, size_t count, ow_result **result,
 			   struct ow_error *err)
 {
 	ow_status status;
 
 	self->busy = true;
 	watch_init(&self->watch, NULL);
-	WITHOUT_GIL(status = ow_sql_query_with(self->sql, text, params, count, result, err));
+	WITHOUT_GIL(status = ow_sql_query_values(self->sql, text, values, count, result, err));
 	self->busy = false;
 	return status;
 }
@@ -171,7 +240,7 @@ static PyObject *sql_query(PyObject *object, PyObject *args)
 	struct session *self = (struct session *)object;
 	struct ow_error err = { .offset = OW_NO_OFFSET };
 	PyObject *list, *keep = NULL;
-	struct ow_sql_param *params;
+	struct ow_sql_value *values;
 	ow_result *result = NULL;
 	const char *text;
 	ow_status status;
@@ -186,13 +255,12 @@ static PyObject *sql_query(PyObject *object, PyObject *args)
 		return NULL;
 	}
 	keep = PyList_New(0);
-	params = keep ? take_params(list, keep) : NULL;
-	if (!params) {
+	values = keep ? take_values(list, keep) : NULL;
+	if (!values) {
 		Py_XDECREF(keep);
 		return NULL;
 	}
-	status = run_query(self, text, params, (size_t)PyList_Size(list), &result, &err);
-	free(params);
+	status = run_query(self, text, values, (size_t)PyList_Size(list), &result, &err);
 	Py_DECREF(keep);
 	raised = watch_failed(&self->watch);
 	if (raised && result)

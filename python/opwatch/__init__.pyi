@@ -1,15 +1,18 @@
 """The types of the package, for checkers such as mypy. Made by tools/make-python-stubs; change that."""
+import datetime
+import decimal
 import os
 from types import TracebackType
-from typing import (Any, Callable, Dict, Iterable, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, Type, TypeVar,
-                    Union, overload)
+from typing import (Any, Callable, Dict, Iterable, Iterator, List, Literal, Mapping, Optional, Sequence, SupportsFloat,
+                    Tuple, Type, TypeVar, Union, overload)
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 _Paths = Union[_Path, Sequence["_Paths"], "frozenset[_Path]", "set[_Path]"]
 _Texts = Union[None, str, Iterable[str]]
 _Progress = Optional[Callable[[str, int, int], Any]]
 _Part = Tuple[str, str, str]
-_Value = Union[None, bool, int, float, str]
+_Value = Union[None, bool, int, float, str, bytes, bytearray, memoryview, datetime.date, datetime.time, datetime.timedelta,
+               decimal.Decimal, Sequence[Any], SupportsFloat]
 _Params = Union[None, Sequence[_Value], Mapping[str, _Value]]
 _Run = Union["Profile", _Path, Tuple[_Path, ...]]
 _Runs = Iterable[Union["Profile", Tuple[str, "Profile"]]]

@@ -1,6 +1,9 @@
 """Profiles: what opwatch.open() gives, and everything that can be asked of one."""
 import atexit
+import datetime
+import decimal
 import json
+import operator
 import os
 import shutil
 import tempfile
@@ -209,7 +212,8 @@ class Profile:
     def sql(self, text, params=None, **options):
         """Runs SQL over the tables of this profile (docs/sql.md) and gives the result of the last query.
 
-        params: values for ? and $1, $2, … (a list), or for $name (a dict); they are never parsed as SQL.
+        params: values for ? and $1, $2, … (a list), or for $name (a dict); they are never parsed as SQL. Dates,
+            times, bytes, decimals and lists (also numpy's and pandas') have their type in SQL.
         Tables that a statement creates are there for the next call. Options, for the first call: memory_limit,
         temp_dir, threads, allow_io. One query runs at a time; others wait. Ctrl-C cancels.
         """
@@ -323,6 +327,56 @@ class Profile:
         return merge(*self.paths, out=out, **options)
 
 
+def _micros(delta):
+    """The microseconds of a timedelta, exactly."""
+    return (delta.days * 86400 + delta.seconds) * 1000000 + delta.microseconds
+
+
+def _bound_time(value):
+    """A date, time, datetime or timedelta as (kind, number)."""
+    if isinstance(value, datetime.datetime):
+        if value != value:  # NaT of pandas
+            return None
+        if value.tzinfo is not None:
+            return "timestamptz", _micros(value - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc))
+        if getattr(value, "nanosecond", 0):  # a Timestamp of pandas
+            return "timestamp_ns", value.value
+        return "timestamp", _micros(value - datetime.datetime(1970, 1, 1))
+    if isinstance(value, datetime.date):
+        return "date", (value - datetime.date(1970, 1, 1)).days
+    if isinstance(value, datetime.time):
+        return "time", _micros(datetime.timedelta(hours=value.hour, minutes=value.minute, seconds=value.second,
+                                                  microseconds=value.microsecond))
+    return "interval", _micros(value)
+
+
+def _bound(name, value):
+    """A value for a parameter, as the extension takes it: None, bool, int, float, str, or (kind, value)."""
+    if value is None or isinstance(value, (bool, float, str)):
+        return value
+    if isinstance(value, int):
+        if not -1 << 127 < value < 1 << 127:
+            raise OverflowError("parameter %s: the number needs more than 128 bits" % name)
+        return value if -1 << 63 <= value < 1 << 63 else ("number", str(value))
+    if isinstance(value, decimal.Decimal):
+        return ("number", format(value, "f")) if value.is_finite() else float(value)
+    if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)):
+        return _bound_time(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return "bytes", bytes(value)
+    if isinstance(value, (list, tuple)):
+        return "list", [_bound(name, item) for item in value]
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):  # numpy's numbers and arrays, pandas' columns
+        if value.dtype.kind in "Mm" and not hasattr(value, "to_numpy"):
+            value = value.astype(value.dtype.kind + "8[us]")  # nanoseconds would become whole numbers
+        return _bound(name, value.tolist())
+    if hasattr(value, "__index__"):
+        return _bound(name, operator.index(value))
+    if hasattr(value, "__float__"):
+        return float(value)
+    raise TypeError("parameter %s: a str, number, bool, date, time, bytes, list or None is needed, not %r" % (name, type(value)))
+
+
 def _params(params):
     """[(name, value)] of a list (? and $1) or a dict ($name)."""
     if params is None:
@@ -331,9 +385,9 @@ def _params(params):
         for name in params:
             if not isinstance(name, str):
                 raise TypeError("params: the name of a parameter is a str, not %s" % type(name).__name__)
-        return list(params.items())
+        return [(name, _bound(name, value)) for name, value in params.items()]
     if isinstance(params, (list, tuple)):
-        return [(str(place), value) for place, value in enumerate(params, 1)]
+        return [(str(place), _bound(place, value)) for place, value in enumerate(params, 1)]
     raise TypeError("params: a list or a dict is needed, not %s" % type(params).__name__)
 
 

@@ -118,6 +118,16 @@ class _Memory:
         self.__array_interface__ = {"version": 3, "shape": (len(native),), "typestr": kind, "data": (address, True)}
 
 
+def _numbers(numpy, values):
+    """Exact numbers as int64 or, beyond it, as objects; fractions as float64. Unknown values are 0, None or NaN."""
+    known = [value for value in values if value is not None]
+    if not known or not all(isinstance(value, int) for value in known):
+        return numpy.array([numpy.nan if value is None else float(value) for value in values])
+    if all(-1 << 63 <= value < 1 << 63 for value in known):
+        return numpy.array([value or 0 for value in values], dtype=numpy.int64)
+    return values
+
+
 def _array(numpy, native, column):
     """(values, mask or None): texts as objects, truth values as bool, numbers where they are."""
     known = native.known(column)
@@ -127,8 +137,8 @@ def _array(numpy, native, column):
         texts = numpy.empty(len(native), dtype=object)
         if len(texts):
             native.fill(column, texts.__array_interface__["data"][0])
-        if native.schema()[column][2] == "number":  # digits: exact as objects, fast as float64
-            texts = numpy.array([numpy.nan if value is None else float(value) for value in texts])
+        if native.schema()[column][2] == "number":
+            texts = _numbers(numpy, texts)
         return texts, mask
     if isinstance(values, bytes):
         return numpy.frombuffer(values, dtype=bool), mask
@@ -145,11 +155,15 @@ def _pandas(pandas, native, column, kind):
     if kind in _READERS:
         return _pandas_read(pandas, native.column(column), kind)
     values, mask = _array(numpy, native, column)
+    if kind == "number" and values.dtype == object:  # whole numbers of more than 64 bits
+        if mask is not None:
+            values[mask] = pandas.NA
+        return values
     if kind in ("int", "real", "bool", "number"):
         values = values.copy()
     if mask is None:
         return values
-    if kind == "int":
+    if values.dtype == numpy.int64:
         return pandas.arrays.IntegerArray(values, mask)
     if kind == "bool":
         return pandas.arrays.BooleanArray(values, mask)
@@ -280,7 +294,8 @@ class Result:
 
     def to_pandas(self):
         """A pandas DataFrame of its own. Columns of whole numbers or truth values that have unknown ones are of
-        pandas' nullable types; timestamps and dates of SQL are datetime64, lists are lists."""
+        pandas' nullable types; timestamps and dates of SQL are datetime64, lists are lists. Whole numbers of more than 64
+        bits (HUGEINT) are Python's int."""
         import pandas
         data = {name: _pandas(pandas, self._native, i, self.schema[i].type) for i, name in enumerate(self.columns)}
         return pandas.DataFrame(data, index=pandas.RangeIndex(len(self)), columns=list(self.columns), copy=False)

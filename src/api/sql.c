@@ -126,42 +126,96 @@ static ow_status query(ow_sql *s, struct sql_script *script, struct table **out,
 	}
 }
 
-static struct sql_param param_of(const struct ow_sql_param *from)
+static struct ow_sql_value value_of(const struct ow_sql_param *from)
 {
-	static const enum column_type types[] = { [OW_TYPE_INT] = TYPE_INT,
-						  [OW_TYPE_REAL] = TYPE_REAL,
-						  [OW_TYPE_TEXT] = TYPE_TEXT,
-						  [OW_TYPE_BOOL] = TYPE_BOOL };
+	static const ow_sql_kind kinds[] = { [OW_TYPE_INT] = OW_SQL_INT,
+					     [OW_TYPE_REAL] = OW_SQL_REAL,
+					     [OW_TYPE_TEXT] = OW_SQL_TEXT,
+					     [OW_TYPE_BOOL] = OW_SQL_BOOL,
+					     [OW_TYPE_NUMBER] = OW_SQL_NUMBER };
+	struct ow_sql_value value = { .name = from->name,
+				      .kind = OW_SQL_TEXT,
+				      .number = from->number,
+				      .real = from->real,
+				      .text = from->text };
 
-	return (struct sql_param){
+	if (from->is_null)
+		value.kind = OW_SQL_NULL;
+	else if ((size_t)from->type < ARRAY_COUNT(kinds))
+		value.kind = kinds[from->type];
+	return value;
+}
+
+/* Lists in lists; more levels are refused. */
+#define LISTS_MAX 8
+
+static ow_status param_of(struct arena *arena, const struct ow_sql_value *from, unsigned depth,
+			  struct sql_param *to, struct ow_error *err)
+{
+	static const struct {
+		enum column_type type;
+		enum sql_kind kind;
+	} kinds[] = {
+		[OW_SQL_NULL] = { TYPE_TEXT, SQL_PLAIN },
+		[OW_SQL_BOOL] = { TYPE_BOOL, SQL_PLAIN },
+		[OW_SQL_INT] = { TYPE_INT, SQL_PLAIN },
+		[OW_SQL_REAL] = { TYPE_REAL, SQL_PLAIN },
+		[OW_SQL_TEXT] = { TYPE_TEXT, SQL_PLAIN },
+		[OW_SQL_NUMBER] = { TYPE_TEXT, SQL_NUMBER },
+		[OW_SQL_BYTES] = { TYPE_TEXT, SQL_BYTES },
+		[OW_SQL_DATE] = { TYPE_INT, SQL_DATE },
+		[OW_SQL_TIME] = { TYPE_INT, SQL_TIME },
+		[OW_SQL_TIMESTAMP] = { TYPE_INT, SQL_TIMESTAMP },
+		[OW_SQL_TIMESTAMPTZ] = { TYPE_INT, SQL_TIMESTAMPTZ },
+		[OW_SQL_TIMESTAMP_NS] = { TYPE_INT, SQL_TIMESTAMP_NS },
+		[OW_SQL_INTERVAL] = { TYPE_INT, SQL_INTERVAL },
+		[OW_SQL_LIST] = { TYPE_TEXT, SQL_LIST },
+	};
+	struct sql_param *items = NULL;
+
+	if ((size_t)from->kind >= ARRAY_COUNT(kinds) || depth > LISTS_MAX)
+		return error_set(err, OW_E_USAGE,
+				 "a value of a parameter has an unknown type, or "
+				 "more than %d lists in lists",
+				 LISTS_MAX);
+	if (from->kind == OW_SQL_LIST) {
+		items = ARENA_ARRAY(arena, struct sql_param, from->item_count + 1);
+		if (!items)
+			return error_no_memory(err);
+		for (size_t i = 0; i < from->item_count; i++)
+			OW_TRY(param_of(arena, &from->items[i], depth + 1, &items[i], err));
+	}
+	*to = (struct sql_param){
 		.name = from->name,
-		.type = (size_t)from->type < ARRAY_COUNT(types) ? types[from->type] : TYPE_TEXT,
+		.type = kinds[from->kind].type,
+		.kind = kinds[from->kind].kind,
 		.number = from->number,
 		.real = from->real,
 		.text = str_make(from->text.ptr, from->text.len),
-		.is_null = from->is_null,
+		.is_null = from->kind == OW_SQL_NULL,
+		.items = items,
+		.item_count = items ? from->item_count : 0,
 	};
+	return OW_OK;
 }
 
-static ow_status query_script(ow_sql *s, struct sql_script *script,
-			      const struct ow_sql_param *params, size_t count, struct table **r,
+static ow_status query_script(ow_sql *s, struct sql_script *script, struct arena *arena,
+			      const struct ow_sql_value *values, size_t count, struct table **r,
 			      struct ow_error *err)
 {
-	struct sql_param *values = mem_zalloc(&s->mem, (count + 1) * sizeof(*values));
-	ow_status status;
+	struct sql_param *params = ARENA_ARRAY(arena, struct sql_param, count + 1);
 
-	if (!values)
+	if (!params)
 		return error_no_memory(err);
 	for (size_t i = 0; i < count; i++)
-		values[i] = param_of(&params[i]);
-	sql_bind(script, values, count);
+		OW_TRY(param_of(arena, &values[i], 0, &params[i], err));
+	sql_bind(script, params, count);
 	sql_use_json(script);
-	status = query(s, script, r, err);
-	if (status == OW_OK && sql_unused(script))
-		status = error_set(err, OW_E_USAGE, "the query has no parameter $%s",
-				   sql_unused(script));
-	mem_free(&s->mem, values, (count + 1) * sizeof(*values));
-	return status;
+	OW_TRY(query(s, script, r, err));
+	if (sql_unused(script))
+		return error_set(err, OW_E_USAGE, "the query has no parameter $%s",
+				 sql_unused(script));
+	return OW_OK;
 }
 
 ow_status ow_sql_query(ow_sql *s, const char *text, ow_result **out, struct ow_error *err)
@@ -172,6 +226,24 @@ ow_status ow_sql_query(ow_sql *s, const char *text, ow_result **out, struct ow_e
 ow_status ow_sql_query_with(ow_sql *s, const char *text, const struct ow_sql_param *params,
 			    size_t count, ow_result **out, struct ow_error *err)
 {
+	struct ow_sql_value *values = mem_zalloc(&s->mem, (count + 1) * sizeof(*values));
+	ow_status status;
+
+	error_clear(err);
+	*out = NULL;
+	if (!values)
+		return error_no_memory(err);
+	for (size_t i = 0; i < count; i++)
+		values[i] = value_of(&params[i]);
+	status = ow_sql_query_values(s, text, values, count, out, err);
+	mem_free(&s->mem, values, (count + 1) * sizeof(*values));
+	return status;
+}
+
+ow_status ow_sql_query_values(ow_sql *s, const char *text, const struct ow_sql_value *values,
+			      size_t count, ow_result **out, struct ow_error *err)
+{
+	struct arena arena;
 	struct sql_script *script;
 	struct table *r = NULL;
 	ow_status status;
@@ -179,8 +251,10 @@ ow_status ow_sql_query_with(ow_sql *s, const char *text, const struct ow_sql_par
 	error_clear(err);
 	*out = NULL;
 	OW_TRY(sql_parse(s->sql, str_from(text), &script, err));
-	status = query_script(s, script, params, count, &r, err);
+	arena_init(&arena, &s->mem);
+	status = query_script(s, script, &arena, values, count, &r, err);
 	sql_script_free(script);
+	arena_release(&arena);
 	if (status == OW_OK && !r) {
 		r = table_new(&s->first->mem, "sql", err);
 		status = r ? OW_OK : OW_E_NO_MEMORY;

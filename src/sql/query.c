@@ -534,23 +534,6 @@ void sql_use_json(struct sql_script *s)
 	s->json = true;
 }
 
-static duckdb_value value_of(const struct duckdb_lib *lib, const struct sql_param *param)
-{
-	if (param->is_null)
-		return lib->create_null_value();
-	switch (param->type) {
-	case TYPE_BOOL:
-		return lib->create_bool(param->number != 0);
-	case TYPE_INT:
-		return lib->create_int64(param->number);
-	case TYPE_REAL:
-		return lib->create_double(param->real);
-	default:
-		return lib->create_varchar_length(param->text.ptr ? param->text.ptr : "",
-						  param->text.len);
-	}
-}
-
 static ow_status bind_one(struct sql_script *s, idx_t index, struct ow_error *err)
 {
 	const struct duckdb_lib *lib = s->sql->lib;
@@ -559,11 +542,15 @@ static ow_status bind_one(struct sql_script *s, idx_t index, struct ow_error *er
 
 	for (size_t i = 0; name && i < s->param_count; i++)
 		if (strcmp(s->params[i].name, name) == 0) {
-			duckdb_value value = value_of(lib, &s->params[i]);
+			duckdb_value value;
 
+			status = sql_value_of(lib, &s->params[i], &value, err);
+			if (status != OW_OK) {
+				lib->free((void *)(uintptr_t)name);
+				return status;
+			}
 			if (s->used)
 				s->used[i] = true;
-
 			status = lib->bind_value(s->prepared, index, value) == DuckDBSuccess
 					 ? OW_OK
 					 : sql_error(s->sql, lib->prepare_error(s->prepared), err);

@@ -47,14 +47,31 @@ void sql_close(struct sql *sql);
 ow_status sql_parse(struct sql *sql, struct str text, struct sql_script **script,
 		    struct ow_error *err);
 void sql_script_free(struct sql_script *script);
+/* What a value is, beyond the types of columns. */
+enum sql_kind {
+	SQL_PLAIN,	  /* sql_param.type says it */
+	SQL_NUMBER,	  /* text: decimal digits with an optional sign and point */
+	SQL_BYTES,	  /* text */
+	SQL_DATE,	  /* number: days since 1970 */
+	SQL_TIME,	  /* number: microseconds since midnight */
+	SQL_TIMESTAMP,	  /* number: microseconds since 1970, without a time zone */
+	SQL_TIMESTAMPTZ,  /* number: microseconds since 1970, UTC */
+	SQL_TIMESTAMP_NS, /* number: nanoseconds since 1970, without a time zone */
+	SQL_INTERVAL,	  /* number: microseconds */
+	SQL_LIST,	  /* items */
+	SQL_KINDS
+};
 /* A value for $name in statements. */
 struct sql_param {
 	const char *name;
 	enum column_type type; /* TYPE_BOOL, TYPE_INT, TYPE_REAL or TYPE_TEXT */
-	int64_t number;	       /* TYPE_INT, TYPE_BOOL */
+	enum sql_kind kind;
+	int64_t number; /* TYPE_INT, TYPE_BOOL */
 	double real;
 	struct str text;
 	bool is_null;
+	const struct sql_param *items; /* of a list; they have no names */
+	size_t item_count;
 };
 /* Sets the values of the parameters; the caller keeps them until the script is freed. A statement with a parameter
  * that is not among them is refused. */

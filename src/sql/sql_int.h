@@ -35,6 +35,10 @@ ow_status duckdb_lib_load(const struct duckdb_lib **lib, struct ow_error *err);
 /* The library, after it was loaded: for functions that DuckDB calls with only its own handles. */
 const struct duckdb_lib *duckdb_lib(void);
 
+/* value.c: the value of a parameter; the caller destroys *value. A list with items of different types is refused. */
+ow_status sql_value_of(const struct duckdb_lib *lib, const struct sql_param *param,
+		       duckdb_value *value, struct ow_error *err);
+
 /* A text in a vector of DuckDB. */
 static inline struct str sql_string(const duckdb_string_t *s)
 {

@@ -2,6 +2,7 @@
 """SQL from Python and from notebook cells, on a stand-in for IPython's shell. Skipped where there is no DuckDB."""
 import contextlib
 import datetime
+import decimal
 import io
 import os
 import pathlib
@@ -66,9 +67,75 @@ class Sql(unittest.TestCase):
                 ("SELECT ?", None, opwatch.UsageError, "without a value"), ("SELECT $x", {"y": 1}, opwatch.UsageError, r"\$x"),
                 ("SELECT 1", [1], opwatch.UsageError, r"no parameter \$1"), ("SELECT ?", [object()], TypeError, "parameter 1"),
                 ("SELECT ?", "text", TypeError, "a list or a dict"), ("SELECT $a", {1: 2}, TypeError, "name of a parameter"),
-                ("SELECT ?", [2**70], OverflowError, "")):
+                ("SELECT ?", [2**127], OverflowError, "parameter 1"), ("SELECT ?", [[1, "x"]], opwatch.UsageError, "different types"),
+                ("SELECT ?", [decimal.Decimal("0." + "1" * 39)], opwatch.UsageError, "38 digits"),
+                ("SELECT ?", [{"a": 1}], TypeError, "parameter 1"), ("SELECT ?", [[object()]], TypeError, "parameter 1")):
             with self.assertRaisesRegex(kind, message):
                 sql(text, params)
+
+    def bound(self, value):
+        """(type in SQL, value) of a value that goes through a query."""
+        return tuple(self.profile.sql("SELECT typeof($1) AS kind, $1 AS value", [value])[0])
+
+    def test_parameters_of_all_types(self):
+        date, time = datetime.date(2024, 2, 29), datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)
+        zone = datetime.timezone(datetime.timedelta(hours=2))
+        for value, kind, back in (
+                (date, "DATE", date), (datetime.date.min, "DATE", datetime.date.min), (time, "TIMESTAMP", time),
+                (datetime.datetime(2024, 2, 29, 1, 30, tzinfo=zone), "TIMESTAMP WITH TIME ZONE",
+                 datetime.datetime(2024, 2, 28, 23, 30, tzinfo=datetime.timezone.utc)),
+                (datetime.time(1, 2, 3, 4), "TIME", "01:02:03.000004"), (datetime.timedelta(days=-1, seconds=1), "INTERVAL", "-23:59:59"),
+                (2**100, "HUGEINT", 2**100), (-2**127 + 1, "HUGEINT", -2**127 + 1), (2**63, "HUGEINT", 2**63), (-2**63, "BIGINT", -2**63),
+                (decimal.Decimal("-12.50"), "DECIMAL(38,2)", -12.5), (decimal.Decimal("1E+3"), "HUGEINT", 1000),
+                (decimal.Decimal("1E-3"), "DECIMAL(38,3)", 0.001), (decimal.Decimal("Infinity"), "DOUBLE", float("inf")),
+                ([1, 2, None], "BIGINT[]", [1, 2, None]), ([1, 2.5], "DOUBLE[]", [1, 2.5]), (("it's", ""), "VARCHAR[]", ["it's", ""]),
+                ([[1], [], [None, 2**64]], "HUGEINT[][]", [[1], [], [None, 2**64]]), ([decimal.Decimal("0.5"), 2], "DECIMAL(38,1)[]", [0.5, 2]),
+                ([True, False], "BOOLEAN[]", [True, False])):
+            self.assertEqual(self.bound(value), (kind, back), value)
+        sql = self.profile.sql
+        self.assertEqual(tuple(sql("SELECT typeof($1), hex($1), octet_length($1)", [bytes(range(256))])[0]),
+                         ("BLOB", bytes(range(256)).hex().upper(), 256))
+        self.assertEqual(sql("SELECT hex(?) AS h", [bytearray(b"a\0b")])[0].h, "610062")
+        self.assertEqual(sql("SELECT [range] AS x FROM range(5) WHERE list_contains(?, range)", [[1, 3, 7]])["x"], [[1], [3]])
+        self.assertEqual(sql("SELECT len(?) AS n", [[]])[0].n, 0)
+        self.assertEqual(sql("SELECT count(*) AS n FROM op WHERE list_contains($kinds, type)", {"kinds": ["MatMul", "x'); DROP"]})[0].n,
+                         sql("SELECT count(*) AS n FROM op WHERE type = 'MatMul'")[0].n)
+        self.assertEqual(sql("SELECT DATE '2024-03-01' - $1 AS days, make_timestamp(0) < $2 AS before", [date, time])[0], (1, False))
+        self.assertEqual(self.bound([date, time])[0], "TIMESTAMP[]")
+        nested = [1]
+        for _ in range(12):
+            nested = [nested]
+        with self.assertRaisesRegex(opwatch.UsageError, "lists in lists"):
+            self.bound(nested)
+
+    @unittest.skipUnless(pandas, "no pandas")
+    def test_parameters_of_numpy_and_pandas(self):
+        for value, kind, back in (
+                (numpy.int64(3), "BIGINT", 3), (numpy.uint64(2**63), "HUGEINT", 2**63), (numpy.float32(0.5), "DOUBLE", 0.5),
+                (numpy.bool_(True), "BOOLEAN", True), (numpy.array([1, 2]), "BIGINT[]", [1, 2]), (numpy.array(["a"]), "VARCHAR[]", ["a"]),
+                (numpy.datetime64("2020-01-02"), "TIMESTAMP", datetime.datetime(2020, 1, 2)),
+                (numpy.datetime64("2020-01-02T03:04:05.123456789"), "TIMESTAMP", datetime.datetime(2020, 1, 2, 3, 4, 5, 123456)),
+                (pandas.Timestamp("2020-01-02 03:04:05"), "TIMESTAMP", datetime.datetime(2020, 1, 2, 3, 4, 5)),
+                (pandas.Timedelta(1500, "ms"), "INTERVAL", "00:00:01.5"), (pandas.Series([1.5, 2]), "DOUBLE[]", [1.5, 2]),
+                (pandas.Series(["a", "b"]), "VARCHAR[]", ["a", "b"])):
+            self.assertEqual(self.bound(value), (kind, back), repr(value))
+        self.assertEqual(self.bound(pandas.Timestamp("2020-01-02 03:04:05.123456789"))[0], "TIMESTAMP_NS")
+        self.assertIsNone(self.bound(pandas.NaT)[1])
+
+    @unittest.skipUnless(pandas, "no pandas")
+    def test_large_whole_numbers_stay_exact(self):
+        result = self.profile.sql("SELECT unnest([2::HUGEINT, NULL, 170141183460469231731687303715884105727]) AS big, "
+                                  "unnest([18446744073709551615::UBIGINT, 1, NULL]) AS u, unnest([1.25, NULL, 3]) AS d, "
+                                  "unnest([5::HUGEINT, NULL, 7]) AS small")
+        frame = result.to_pandas()
+        self.assertEqual([str(kind) for kind in frame.dtypes], ["object", "object", "float64", "Int64"])
+        self.assertEqual(frame["big"].dropna().tolist(), [2, 2**127 - 1])
+        self.assertEqual(frame["u"].dropna().tolist(), [2**64 - 1, 1])
+        self.assertEqual(int(frame["small"].sum()), 12)
+        self.assertEqual(frame["big"].isna().tolist(), [False, True, False])
+        arrays = result.to_numpy()
+        self.assertEqual(arrays["big"].compressed().tolist(), [2, 2**127 - 1])
+        self.assertEqual(arrays["d"].compressed().tolist(), [1.25, 3])
 
     def test_times_and_lists(self):
         result = self.profile.sql("SELECT make_timestamp(1500000 + range) AS t, DATE '2024-02-03' + range::INT AS d, "
@@ -134,7 +201,7 @@ class Sql(unittest.TestCase):
                 return 0.25
 
         self.assertEqual(tuple(self.profile.sql("SELECT ? AS a, ? AS b", [Index(), Real()])[0]), (2 ** 40, 0.25))
-        for wrong in (b"1", [1], object()):
+        for wrong in ({"a": 1}, {1, 2}, 1j, object()):
             with self.assertRaises(TypeError):
                 self.profile.sql("SELECT ? AS a", [wrong])
         if numpy:
