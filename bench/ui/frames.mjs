@@ -1,5 +1,5 @@
 // frames.mjs FILE... : how fast the page is, one line of JSON per file; it never fails. Times are milliseconds.
-//   first_paint      from the command until the timeline is painted; the browser is running already
+//   first_paint      from the command until a frame with events of the timeline is painted, after the page Start; the browser is running already
 //   gap_*, script_*  20 s of pan, zoom and scroll: time between frames, script per frame
 //   tile_*           requests for tiles: what the network layer measured, without waiting for the page's own thread
 //   details          from the pointer going down on a slice until the frame with its details is painted, measured in the page; the
@@ -93,7 +93,12 @@ for (const file of process.argv.slice(2)) {
   const server = await serve([file]);
   const page = await open(browser, server);
   await page.evaluate(() => (location.hash = "#/timeline"));
-  await page.waitForFunction(() => window.opwatchTimeline?.frames.length > 0);
+  await page.waitForFunction(() => {
+    const c = window.opwatchTimeline;
+    if (!c?.store.kept.size) return false;
+    window.framesAtFirst ??= c.frames.length;
+    return c.frames.length > window.framesAtFirst;
+  });
   const first = performance.now() - begin;
   await settle(page, 500);
   const run = await page.evaluate(drive, SECONDS * 1000);

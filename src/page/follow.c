@@ -168,7 +168,8 @@ static bool must_read_again(struct ow_ui *ui)
 	return false;
 }
 
-void page_wait_ns(struct ow_ui *ui, int64_t ns)
+/* Returns after this time, or soon after the page is closed. */
+static void wait_ns(struct ow_ui *ui, int64_t ns)
 {
 	struct timespec pause = { .tv_nsec = 50000000 };
 
@@ -213,7 +214,7 @@ static void *follow(void *arg)
 		int64_t begin;
 		struct ow_error err = { 0 };
 
-		page_wait_ns(ui, pause);
+		wait_ns(ui, pause);
 		pause = LOOK_NS;
 		if (atomic_load(&ui->cancelled) || atomic_load(&ui->state) != OW_UI_READY)
 			continue;

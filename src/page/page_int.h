@@ -116,7 +116,8 @@ struct ow_ui {
 	struct page_paths *chosen;   /* holds paths and marks since one was taken; or NULL */
 	char *job;		     /* of the daemon, whose recording is paths[0], or NULL */
 	int64_t job_last_ns;
-	atomic_int state; /* ow_ui_state; READY is set last */
+	atomic_int state;      /* ow_ui_state; READY is set last */
+	pthread_cond_t loaded; /* loading has ended; with lock */
 
 	pthread_mutex_t lock; /* of the rest */
 	uint64_t done, total;
@@ -160,8 +161,6 @@ bool page_going_on(void *ui, const char *file, uint64_t done, uint64_t total);
 /* follow.c: remembers what the files are like now; starts to look at them. */
 void page_mark_files(struct ow_ui *ui);
 bool page_follow(struct ow_ui *ui);
-/* Returns after this time, or soon after the page is closed. */
-void page_wait_ns(struct ow_ui *ui, int64_t ns);
 
 /* Answers 503 and returns false while files load or when they could not be opened. */
 bool page_ready(struct ow_ui *ui, struct server_reply *reply);

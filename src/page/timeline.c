@@ -248,31 +248,56 @@ static bool parse_key(struct str line, uint64_t key[3])
 	return true;
 }
 
+/* Keys of a request, at most TILES_MAX. */
+static ow_status parse_keys(struct str rest, uint64_t (*keys)[3], uint32_t *count,
+			    struct ow_error *err)
+{
+	struct str line;
+
+	*count = 0;
+	while (str_split(&rest, '\n', &line)) {
+		if (!line.len)
+			continue;
+		if (*count >= TILES_MAX || !parse_key(line, keys[*count]))
+			return error_set(err, OW_E_USAGE,
+					 "a request holds up to %u lines 'row level index'",
+					 TILES_MAX);
+		++*count;
+	}
+	return OW_OK;
+}
+
+static ow_status add_tiles(struct ow_ui *ui, uint64_t (*keys)[3], uint32_t count, struct buf *to,
+			   struct ow_error *err)
+{
+	uint32_t rows = tiles_row_count(ui->tiles);
+
+	/* From the last one: the thread that builds all rows comes from the first (ui.c). */
+	for (uint32_t i = count; i-- > 0;)
+		if (keys[i][0] < rows && keys[i][1] < TILE_LEVELS)
+			OW_TRY(tile_prepare(ui->tiles, (uint32_t)keys[i][0], (uint32_t)keys[i][1],
+					    keys[i][2], err));
+	for (uint32_t i = 0; i < count; i++)
+		OW_TRY(page_add_tile(ui, to, keys[i], err));
+	return OW_OK;
+}
+
 PAGE_HANDLER(tiles)
 {
 	struct ow_ui *u = ui;
-	struct str rest = request->body, line;
 	struct reading reading;
 	struct ow_error err = { 0 };
-	uint64_t key[3];
-	uint32_t count = 0;
+	uint64_t keys[TILES_MAX][3];
+	uint32_t count;
 	ow_status status;
 
 	if (!page_ready(u, reply))
 		return;
-	status = api_read_begin(u->profile, 0, &reading, &err);
+	status = parse_keys(request->body, keys, &count, &err);
+	if (status == OW_OK)
+		status = api_read_begin(u->profile, 0, &reading, &err);
 	if (status == OW_OK) {
-		while (status == OW_OK && str_split(&rest, '\n', &line)) {
-			if (!line.len)
-				continue;
-			if (count++ >= TILES_MAX || !parse_key(line, key))
-				status = error_set(&err, OW_E_USAGE,
-						   "a request holds up to %u lines 'row level "
-						   "index'",
-						   TILES_MAX);
-			else
-				status = page_add_tile(u, &reply->body, key, &err);
-		}
+		status = add_tiles(u, keys, count, &reply->body, &err);
 		status = api_read_end(u->profile, &reading, status, &err);
 	}
 	reply->type = "application/octet-stream";

@@ -8,7 +8,14 @@
 #include "analyze/view.h"
 #include "base/clock.h"
 #include "base/json_escape.h"
+#include "base/parallel.h"
 #include "model/event_filter.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define BUILD_NICE 10
+#define STATE_WAIT_NS 200000000
 
 bool page_ready(struct ow_ui *ui, struct server_reply *reply)
 {
@@ -140,13 +147,38 @@ static uint64_t find_parts(const struct model *m)
 	return parts;
 }
 
+/* Sets the state at the end of loading. */
+static void set_state(struct ow_ui *ui, enum ow_ui_state state)
+{
+	pthread_mutex_lock(&ui->lock);
+	atomic_store(&ui->state, state);
+	pthread_cond_broadcast(&ui->loaded);
+	pthread_mutex_unlock(&ui->lock);
+}
+
+/* Returns as soon as loading has ended, or after STATE_WAIT_NS. */
+static void wait_for_loading(struct ow_ui *ui)
+{
+	int64_t until = steady_ns() + STATE_WAIT_NS;
+	struct timespec end = { until / 1000000000, until % 1000000000 };
+	int failed = 0;
+
+	pthread_mutex_lock(&ui->lock);
+	while (!failed && atomic_load(&ui->state) == OW_UI_LOADING)
+		failed = pthread_cond_timedwait(&ui->loaded, &ui->lock, &end);
+	pthread_mutex_unlock(&ui->lock);
+}
+
+/* With wait=1 the answer comes when loading ends, or a little later: the page need not ask again and again. */
 PAGE_HANDLER(state)
 {
 	struct ow_ui *u = ui;
 	struct buf *to = &reply->body;
-	int state = atomic_load(&u->state);
+	int state;
 
-	(void)request;
+	if (server_param_int(request, "wait", 0))
+		wait_for_loading(u);
+	state = atomic_load(&u->state);
 	pthread_mutex_lock(&u->lock);
 	buf_printf(to, "{\"state\": \"%s\", \"version\": \"%s\"", state_names[state], ow_version());
 	add_paths(u, to, "files", u->paths, u->path_count);
@@ -317,16 +349,13 @@ static ow_status arrange(struct ow_ui *ui, struct ow_error *err)
 	return OW_OK;
 }
 
-#define FIRST_PAINT_NS 2000000000
-
-/* Builds the dense tiles of every row, so that requests rarely have to. A handler that needs one first builds it itself. The browser
- * gets the processors first: it starts and paints the first page in that time. */
+/* Builds the dense tiles of every row, so that requests rarely have to; a handler that needs one first builds it itself. The browser
+ * starts and paints the first page in that time: this thread only takes what it leaves of the processors. */
 static void build_tiles(struct ow_ui *ui)
 {
 	bool going_on = true;
 
-	page_wait_ns(ui, FIRST_PAINT_NS);
-
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), BUILD_NICE); /* Linux: of this thread */
 	for (uint32_t row = 0; going_on && !atomic_load(&ui->cancelled); row++) {
 		struct reading reading;
 		struct ow_error err = { 0 };
@@ -370,7 +399,7 @@ static void *load(void *arg)
 		status = arrange(ui, &err);
 	if (status == OW_OK) {
 		measure_reading(ui);
-		atomic_store(&ui->state, OW_UI_READY);
+		set_state(ui, OW_UI_READY);
 		build_tiles(ui);
 		return NULL;
 	}
@@ -379,7 +408,7 @@ static void *load(void *arg)
 	pthread_mutex_lock(&ui->lock);
 	ui->failure = err;
 	pthread_mutex_unlock(&ui->lock);
-	atomic_store(&ui->state, OW_UI_FAILED);
+	set_state(ui, OW_UI_FAILED);
 	return NULL;
 }
 
@@ -406,6 +435,7 @@ static struct ow_ui *ui_new(const struct ow_ui_options *options)
 	mem_init(&ui->mem, 0);
 	arena_init(&ui->arena, &ui->mem);
 	pthread_mutex_init(&ui->lock, NULL);
+	background_cond_init(&ui->loaded);
 	pthread_mutex_init(&ui->watch_lock, NULL);
 	pthread_mutex_init(&ui->ranks_lock, NULL);
 	pthread_mutex_init(&ui->child_lock, NULL);
@@ -605,6 +635,7 @@ void ow_ui_close(ow_ui *ui)
 	page_free_paths(ui->proposed);
 	page_free_paths(ui->chosen);
 	arena_release(&ui->arena);
+	pthread_cond_destroy(&ui->loaded);
 	pthread_mutex_destroy(&ui->lock);
 	ow_watch_free(ui->watch);
 	pthread_mutex_destroy(&ui->watch_lock);

@@ -460,6 +460,7 @@ ow_status tiles_new(struct model *m, struct mem *mem, struct tiles **out, struct
 	t->m = m;
 	t->mem = mem;
 	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->row_done, NULL);
 	status = make_rows(t, err);
 	if (status != OW_OK) {
 		tiles_free(t);
@@ -524,6 +525,7 @@ void tiles_free(struct tiles *t)
 	}
 	mem_free(t->mem, t->rows, t->row_cap * sizeof(*t->rows));
 	mem_free(t->mem, t->items, (t->item_count ? t->item_count : 1) * sizeof(*t->items));
+	pthread_cond_destroy(&t->row_done);
 	pthread_mutex_destroy(&t->lock);
 	mem_free(t->mem, t, sizeof(*t));
 }

@@ -103,9 +103,11 @@ static uint64_t coverage(const struct tiles *t, const struct row_store *row, uin
 	return MIN(end - 1, last) - MAX(start, begin) + 1;
 }
 
+/* There is room for all buckets of a tile. More of them come only when the times are out of order, as after a mapped file was
+ * cut: then the last one takes the rest, and the reader of the model finds out at the end that bytes were lost (base/guard.h). */
 static struct tile_bucket *bucket_at(struct buckets *out, uint32_t x, uint32_t first, uint32_t item)
 {
-	if (!out->count || out->list[out->count - 1].x != x)
+	if (!out->count || (out->list[out->count - 1].x != x && out->count < TILE_BUCKETS))
 		out->list[out->count++] =
 			(struct tile_bucket){ .x = x, .first = first, .main = item };
 	return &out->list[out->count - 1];
@@ -207,7 +209,7 @@ static void merge_child(const struct tiles *t, const struct row_store *row, uint
 		uint32_t x = (b->x >> 1) + half * (TILE_BUCKETS / 2);
 		struct tile_bucket *a = out->count ? &out->list[out->count - 1] : NULL;
 
-		if (!a || a->x != x) {
+		if (out->count < TILE_BUCKETS && (!a || a->x != x)) {
 			out->list[out->count] = *b;
 			out->list[out->count++].x = x;
 			continue;
@@ -283,7 +285,7 @@ static int compare_kept(const void *x, const void *y)
 	return (a->index > b->index) - (a->index < b->index);
 }
 
-static ow_status build_locked(struct tiles *t, struct row_store *row, struct ow_error *err)
+static ow_status build_claimed(struct tiles *t, struct row_store *row, struct ow_error *err)
 {
 	size_t bytes = (size_t)TILE_LEVELS * 3 * TILE_BUCKETS * sizeof(struct tile_bucket);
 	struct building b = { .t = t, .row = row, .scratch = mem_alloc(t->mem, bytes), .err = err };
@@ -304,21 +306,39 @@ static ow_status build_locked(struct tiles *t, struct row_store *row, struct ow_
 	return status;
 }
 
-ow_status tiles_build_row(struct tiles *t, uint32_t number, struct ow_error *err)
+/* Claims the row for the thread that calls: the caller builds it then. A row that another thread builds is waited for if `wait`. */
+static bool claim_row(struct tiles *t, struct row_store *row, bool wait)
 {
-	struct row_store *row = &t->rows[number];
-	ow_status status = OW_OK;
+	bool claimed;
 
-	if (atomic_load_explicit(&row->built, memory_order_acquire))
-		return OW_OK;
 	pthread_mutex_lock(&t->lock);
-	if (!atomic_load_explicit(&row->built, memory_order_relaxed)) {
-		status = build_locked(t, row, err);
-		if (status == OW_OK)
-			atomic_store_explicit(&row->built, true, memory_order_release);
-	}
+	while (wait && row->claimed)
+		pthread_cond_wait(&t->row_done, &t->lock);
+	claimed = !row->claimed && !atomic_load_explicit(&row->built, memory_order_relaxed);
+	row->claimed |= claimed;
+	pthread_mutex_unlock(&t->lock);
+	return claimed;
+}
+
+static ow_status build_row(struct tiles *t, struct row_store *row, bool wait, struct ow_error *err)
+{
+	ow_status status;
+
+	if (atomic_load_explicit(&row->built, memory_order_acquire) || !claim_row(t, row, wait))
+		return OW_OK;
+	status = build_claimed(t, row, err);
+	pthread_mutex_lock(&t->lock);
+	if (status == OW_OK)
+		atomic_store_explicit(&row->built, true, memory_order_release);
+	row->claimed = false;
+	pthread_cond_broadcast(&t->row_done);
 	pthread_mutex_unlock(&t->lock);
 	return status;
+}
+
+ow_status tiles_build_row(struct tiles *t, uint32_t number, struct ow_error *err)
+{
+	return build_row(t, &t->rows[number], true, err);
 }
 
 /* Rounded, but never 0 for something and never all for less than all. */
@@ -365,6 +385,33 @@ static uint32_t make_cells(const struct tiles *t, const struct row_store *row, u
 	return n;
 }
 
+/* Whether a tile is one of those that are kept; *in becomes its items. */
+static bool is_kept(const struct tiles *t, const struct row_store *row, uint32_t level,
+		    uint64_t index, struct range *in)
+{
+	*in = items_in(t, row, (struct range){ 0, row->info.items }, level, index);
+	return in->end - in->first >= TILE_DENSE && level <= tiles_top_level(t);
+}
+
+static bool is_empty(const struct tiles *t, const struct row_store *row, uint32_t level,
+		     uint64_t index)
+{
+	return !row->info.items || index > tile_offset(t, t->end_ns) >> (level + TILE_BITS);
+}
+
+ow_status tile_prepare(struct tiles *t, uint32_t number, uint32_t level, uint64_t index,
+		       struct ow_error *err)
+{
+	struct row_store *row = &t->rows[number];
+	struct range in;
+
+	if (level >= TILE_LEVELS || is_empty(t, row, level, index) ||
+	    atomic_load_explicit(&row->built, memory_order_acquire) ||
+	    !is_kept(t, row, level, index, &in))
+		return OW_OK;
+	return build_row(t, row, false, err);
+}
+
 ow_status tile_read(struct tiles *t, uint32_t number, uint32_t level, uint64_t index,
 		    struct tile_cell cells[TILE_BUCKETS], uint32_t *count, struct ow_error *err)
 {
@@ -378,15 +425,15 @@ ow_status tile_read(struct tiles *t, uint32_t number, uint32_t level, uint64_t i
 	if (level >= TILE_LEVELS)
 		return error_set(err, OW_E_USAGE, "tile level %u is above the highest, %u", level,
 				 TILE_LEVELS - 1);
-	if (!row->info.items || index > tile_offset(t, t->end_ns) >> (level + TILE_BITS))
+	if (is_empty(t, row, level, index))
 		return OW_OK;
-	in = items_in(t, row, (struct range){ 0, row->info.items }, level, index);
-	if (in.end - in.first < TILE_DENSE || level > tiles_top_level(t)) {
+	if (!is_kept(t, row, level, index, &in)) {
 		scan_tile(t, row, in, level, index, &found);
 	} else {
 		OW_TRY(tiles_build_row(t, number, err));
 		kept = bsearch(&key, row->kept, row->kept_count, sizeof(key), compare_kept);
-		OW_ASSERT(kept);
+		if (!kept)
+			return OW_OK; /* times have changed since: the file was cut, see bucket_at */
 		found = (struct buckets){ row->buckets + kept->bucket_first, kept->bucket_count };
 	}
 	*count = make_cells(t, row, level, &found, cells);

@@ -70,6 +70,10 @@ uint32_t tiles_top_level(const struct tiles *t);
 
 /* Computes the dense tiles of a row, which otherwise happens when the first of them is read. */
 ow_status tiles_build_row(struct tiles *t, uint32_t row, struct ow_error *err);
+/* Builds the row of a tile that is going to be read, if that tile is dense and no other thread builds the row now. A caller that
+ * prepares its tiles in reverse order shares the work with a thread that builds all rows in order. */
+ow_status tile_prepare(struct tiles *t, uint32_t row, uint32_t level, uint64_t index,
+		       struct ow_error *err);
 /* Tile number `index` of a level of a row: cells in order, at most TILE_BUCKETS. */
 ow_status tile_read(struct tiles *t, uint32_t row, uint32_t level, uint64_t index,
 		    struct tile_cell cells[TILE_BUCKETS], uint32_t *count, struct ow_error *err);

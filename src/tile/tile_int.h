@@ -39,8 +39,9 @@ struct row_store {
 	int64_t *series_ts;
 	double *series_value;
 	char *series_name;
-	/* Dense tiles in order of (level, index); written once under tiles.lock, read when `built` is set. */
+	/* Dense tiles in order of (level, index); written once, by the thread that claimed the row; read when `built` is set. */
 	atomic_bool built;
+	bool claimed; /* a thread builds them now; under tiles.lock */
 	struct tile_kept *kept;
 	size_t kept_count, kept_cap;
 	struct tile_bucket *buckets;
@@ -57,6 +58,7 @@ struct tiles {
 	uint32_t *items; /* items of all rows that are not series, row by row */
 	size_t item_count;
 	pthread_mutex_t lock;
+	pthread_cond_t row_done; /* a thread ended to build a row */
 };
 
 static inline bool row_has_values(const struct row_store *row)

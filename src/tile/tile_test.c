@@ -1,6 +1,6 @@
 /*
  * tile_test.c: rows never overlap and lose nothing; every tile equals what a plain loop over all items of its row gives;
- * every failing allocation ends in a status.
+ * threads share the work; every failing allocation ends in a status.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -360,6 +360,112 @@ static void failing_allocations_end_in_a_status(void **state)
 	small_close(&s);
 }
 
+#define SHARED_ROWS 6u
+
+/* Reads the top tiles of all rows, or builds them in order, while others do. */
+static void *read_all(void *arg)
+{
+	struct tiles *t = arg;
+	struct tile_cell cells[TILE_BUCKETS];
+	uint64_t events = 0;
+	struct ow_error err;
+	uint32_t n;
+
+	for (uint32_t r = tiles_row_count(t); r-- > 0;)
+		if (tile_prepare(t, r, tiles_top_level(t), 0, &err) != OW_OK)
+			return NULL;
+	for (uint32_t r = 0; r < tiles_row_count(t); r++) {
+		if (tile_read(t, r, tiles_top_level(t), 0, cells, &n, &err) != OW_OK)
+			return NULL;
+		for (uint32_t i = 0; i < n; i++)
+			events += cells[i].count;
+	}
+	return (void *)(uintptr_t)events;
+}
+
+static void *build_all(void *arg)
+{
+	struct tiles *t = arg;
+	struct ow_error err;
+
+	for (uint32_t r = 0; r < tiles_row_count(t); r++)
+		if (tiles_build_row(t, r, &err) != OW_OK)
+			return NULL;
+	return (void *)1;
+}
+
+static void threads_share_the_rows(void **state)
+{
+	enum { EVENTS = 5000 };
+	struct small_model s;
+	struct tiles *t;
+	pthread_t builder, readers[3];
+	void *result;
+
+	(void)state;
+	small_open(&s);
+	small_source(&s, "a", "trace");
+	for (uint32_t k = 0; k < SHARED_ROWS; k++) {
+		char name[8];
+		track_id track;
+
+		snprintf(name, sizeof(name), "t%u", k);
+		track = add_track(&s, name, TRACK_SLICES);
+		for (int i = 0; i < EVENTS; i++)
+			add_event(&s, track, i * 10, 5);
+	}
+	make_tiles(&s, &t);
+	assert_int_equal(tiles_row_count(t), SHARED_ROWS);
+	assert_int_equal(pthread_create(&builder, NULL, build_all, t), 0);
+	for (size_t i = 0; i < ARRAY_COUNT(readers); i++)
+		assert_int_equal(pthread_create(&readers[i], NULL, read_all, t), 0);
+	for (size_t i = 0; i < ARRAY_COUNT(readers); i++) {
+		pthread_join(readers[i], &result);
+		assert_int_equal((uintptr_t)result, SHARED_ROWS * EVENTS);
+	}
+	pthread_join(builder, &result);
+	assert_non_null(result);
+	for (uint32_t r = 0; r < SHARED_ROWS; r++)
+		assert_true(t->rows[r].built && !t->rows[r].claimed && t->rows[r].kept_count);
+	tiles_free(t);
+	small_close(&s);
+}
+
+/* A mapped file that is cut has zeros where its times were: what is read is wrong, but in bounds. */
+static void times_that_vanish_stay_in_bounds(void **state)
+{
+	(void)state;
+	for (int built = 0; built < 2; built++)
+		for (uint32_t every = 1; every < 4; every++) {
+			struct tile_cell cells[TILE_BUCKETS];
+			struct small_model s;
+			struct tiles *t;
+			track_id track;
+			uint32_t n;
+
+			small_open(&s);
+			small_source(&s, "a", "trace");
+			track = add_track(&s, "t", TRACK_SLICES);
+			for (int i = 0; i < 20000; i++)
+				add_event(&s, track, 1000 + i * 10, 5);
+			make_tiles(&s, &t);
+			if (built)
+				assert_int_equal(tiles_build_row(t, 0, &s.err), OW_OK);
+			for (uint32_t e = 1; e < s.m->event.count; e++)
+				if (e % every == 0 || e > 15000)
+					s.m->event.ts_ns[e] = s.m->event.dur_ns[e] = 0;
+			for (uint32_t level = 0; level <= tiles_top_level(t); level++)
+				for (uint64_t index = 0; index < 40; index++) {
+					assert_int_equal(
+						tile_read(t, 0, level, index, cells, &n, &s.err),
+						OW_OK);
+					assert_true(n <= TILE_BUCKETS);
+				}
+			tiles_free(t);
+			small_close(&s);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +475,8 @@ int main(void)
 		cmocka_unit_test(dense_rows_equal_a_plain_loop),
 		cmocka_unit_test(counters_and_series_have_least_most_and_last),
 		cmocka_unit_test(samples_last_until_the_next),
+		cmocka_unit_test(threads_share_the_rows),
+		cmocka_unit_test(times_that_vanish_stay_in_bounds),
 		cmocka_unit_test(failing_allocations_end_in_a_status),
 	};
 

@@ -721,6 +721,7 @@ class Starting(unittest.TestCase):
             with open(fifo, "wb", buffering=0) as f:
                 f.write(b'{"traceEvents": [\n')
                 self.assertEqual(server.get("/api/state")["state"], "loading")
+                self.assertEqual(server.get("/api/state", wait=1)["state"], "loading")  # it waits for the end of loading, but not for long
                 self.assertEqual(server.ask("/api/cancel", b"")[0], 200)
                 for _ in range(200):
                     if server.get("/api/state")["state"] != "loading":

@@ -40,19 +40,20 @@ function take(now: State) {
   if ((old?.epoch ?? 0) !== (now.epoch ?? 0)) epoch.value = now.epoch ?? 0;
 }
 
-/** Asks how the server is, for ever: five times a second while files load, then once. It says within two seconds that the server is
+/** Asks how the server is, for ever: once a second, and while files load with answers that come at the end of loading or after 200 ms. It says within two seconds that the server is
  * gone, that it is back, that a file changed, that there is more of a recording. */
 async function follow() {
   for (;;) {
     try {
-      take(await getJson<State>("/api/state", {}, AbortSignal.timeout(1500)));
+      take(await getJson<State>("/api/state", state.value?.state === "loading" ? { wait: 1 } : {}, AbortSignal.timeout(1500)));
       if (inReport()) return;
     } catch (e) {
       const timedOut = (e as Error).name === "TimeoutError" || (e as Error).name === "AbortError";
       failure.value = timedOut ? { status: 0, text: "opwatch has not answered for 1.5 seconds." } : { status: (e as ApiError).status, text: (e as Error).message };
       if ((e as ApiError).status === 401 || inReport()) return;
     }
-    await new Promise((done) => setTimeout(done, state.value?.state === "ready" || state.value?.state === "jobs" ? 1000 : 200));
+    const loading = state.value?.state === "loading" && !failure.value;
+    await new Promise((done) => setTimeout(done, loading ? 0 : state.value?.state === "ready" || state.value?.state === "jobs" ? 1000 : 200));
   }
 }
 
