@@ -1,13 +1,15 @@
 /*
- * arguments.c: shapes and types of the arguments that operators ran with (run.h): read from the source file, since the model does not keep them,
- * and counted per cell, so that a comparison sees which call of several changed. Called by run.c for events in steps, up to a number of
- * reads that a large recording does not notice. It does not compare anything; rows.c does.
+ * arguments.c: shapes and types of the arguments that operators ran with (run.h): read from the source file, since the
+ * model does not keep them, and counted for each cell, so that a comparison shows which call of several changed. run.c
+ * calls it for events in steps, up to a number of reads that is cheap even for a large recording. It does not compare
+ * anything; rows.c does.
  */
 #include "diff/arguments.h"
 
 #include "wire/json/json.h"
 
-#define READS_MOST 20000u /* of a run: the first steps say what an operator is called with */
+/* limit of reads in a run: the first steps show the arguments of an operator */
+#define READS_MOST 20000u
 #define BYTES_MOST 65536u
 #define TEXT_MOST 256u
 
@@ -18,7 +20,7 @@ void arguments_init(struct argument_reader *r, struct model *m, struct diff_run 
 	r->text = arena_push(scratch, BYTES_MOST + 16u);
 }
 
-/* A member of the arguments, as text. What cannot be read is unknown. */
+/* The text of a member of the arguments; empty if it cannot be read. */
 static struct str member_text(struct str args, const char *const *names, size_t count)
 {
 	struct json_value found = { 0 };
@@ -30,7 +32,8 @@ static struct str member_text(struct str args, const char *const *names, size_t 
 	return str_first(json_text(found), MIN(found.len, TEXT_MOST));
 }
 
-/* Shapes and types of an operator: "[[8, 3, 224, 224], []]", "["float", ""]". They live until the next call. */
+/* Reads the shapes and types of an operator: "[[8, 3, 224, 224], []]", "["float", ""]". The texts are valid until
+ * the next call. */
 static struct diff_arguments read_arguments(struct argument_reader *r, uint32_t event)
 {
 	static const char *const shapes[] = { "Input Dims", "Input dims" }, *const types[] = {

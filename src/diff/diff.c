@@ -1,6 +1,6 @@
 /*
- * diff.c: the comparison of two groups of runs as a table (diff.h): rows that sum to the difference, whether the runs can be compared, what can be
- * concluded, and limits that a test run may set. Called by the library.
+ * diff.c: compares two groups of runs and makes a table (diff.h): rows that sum to the difference, whether the runs can
+ * be compared, the conclusion, and limits that a test run may set. Called by the library.
  */
 #include "diff/diff_int.h"
 
@@ -9,8 +9,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define VISIBLE 0.01 /* one recording a side: less of a step is not called different */
-#define SAME 0.02    /* an interval within that part of a step is called the same */
+/* with one recording on each side, a difference below this share of a step is not reported */
+#define VISIBLE 0.01
+/* if the interval of the difference is within this share of a step, the sides count as equal */
+#define SAME 0.02
 #define ROWS_TESTED 200u
 
 static const char *const change_words[] = {
@@ -127,7 +129,7 @@ static ow_status order_rows(struct comparison *c, struct diff_row ***order, size
 	return OW_OK;
 }
 
-/* How sure each of the largest differences is, given that many are asked for. */
+/* Tests the largest differences, corrected for testing many of them. */
 static ow_status test_rows(struct comparison *c, struct diff_row **order, size_t count)
 {
 	double p[ROWS_TESTED];
@@ -265,7 +267,7 @@ static void fill_row(struct table *t, const struct diff_row *row, int64_t base_n
 		table_set_unknown(t, at, COLUMN_LINE_NUMBER);
 }
 
-/* Rounds running sums, so that the rows of a side sum to a whole number of nanoseconds that is theirs. */
+/* Adds the rows. Running sums are rounded, so that the rows of a side sum to its step in whole nanoseconds. */
 static ow_status fill_rows(struct comparison *c, bool cells)
 {
 	struct diff_row **order;
@@ -326,7 +328,7 @@ static double all_steps_of(const struct diff_run *run)
 	return run->all_steps ? (double)run->all_steps_ns / (double)run->all_steps : (double)NAN;
 }
 
-/* Means of the runs of each side; null when some run does not have it. */
+/* Adds the means of the runs of each side; null when some run does not have the value. */
 static void add_means(struct comparison *c)
 {
 	static const struct {
@@ -366,7 +368,7 @@ static double mean_all_steps(const struct comparison *c, unsigned side)
 	return sum / (double)count;
 }
 
-/* New divided by base: of steady steps, which all else is about, and of all steps. */
+/* Adds ratios new / base: for steady steps, which everything else is about, and for all steps. */
 static void add_ratios(struct comparison *c)
 {
 	add_ratio(c->out, "step_ratio", c->mixed ? 0 : (double)c->step_ns[0],

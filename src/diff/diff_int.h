@@ -1,6 +1,6 @@
 /*
- * diff_int.h: what the files of src/diff share: the comparison while it is made. diff.c fills it, limits.c checks limits on it, setup.c
- * compares configurations.
+ * diff_int.h: struct comparison, which the files of src/diff share. diff.c fills it, limits.c checks limits on it,
+ * setup.c compares configurations.
  */
 #ifndef DIFF_DIFF_INT_H
 #define DIFF_DIFF_INT_H
@@ -16,13 +16,13 @@ struct comparison {
 	size_t base, other;
 	struct diff_rows rows;
 	struct arena scratch;
-	double *steps;	    /* per run: mean steady step, ns */
-	int64_t step_ns[2]; /* means of the sides */
+	double *steps;	    /* for each run: mean steady step, ns */
+	int64_t step_ns[2]; /* mean step of each side */
 	int64_t delta_ns, unexplained_ns;
 	struct shift means, robust;
 	double p, detectable;
 	bool comparable;
-	bool mixed; /* values of different units: their differences say nothing */
+	bool mixed; /* the runs have values of different units, so that differences say nothing */
 	char why[256];
 	const char *conclusion;
 };
@@ -31,19 +31,20 @@ struct comparison {
 ow_status diff_check_limits(struct comparison *c, const struct diff_options *options,
 			    enum diff_gate *gate);
 
-/* The unit of the values: that of the metric for profiles of samples, else ns. */
+/* The unit of the values: the metric's unit for profiles of samples, else ns. */
 enum column_unit diff_unit(const struct comparison *c);
 enum human_unit diff_human_unit(const struct comparison *c);
 
-/* sentence.c: "new is 12.4ms (7.1 %) slower per step; 9.8ms of it is aten::conv2d …" */
+/* sentence.c: writes "new is 12.4ms (7.1 %) slower per step; 9.8ms of it is aten::conv2d …". */
 void diff_write_sentence(const struct comparison *c, char *to, size_t size);
-/* What happened to a row. */
+/* How a row changed: new, gone, renamed, split, … */
 enum diff_change diff_change_of(const struct diff_row *row);
 
-/* frames.c: the rows are frames of a flame graph. Those that are less than `least` of a step are left out. */
+/* frames.c: fills the table with the frames of a flame graph; frames below `least` of a step are left out. */
 ow_status diff_fill_frames(struct comparison *c, double least);
 
-/* setup.c: whether the sides can be compared, and the value "configuration": what differs. */
+/* setup.c: checks whether the sides can be compared, and adds the extra value "configuration": the settings that
+ * differ. */
 ow_status diff_compare_setup(struct comparison *c);
 
 #endif

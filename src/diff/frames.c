@@ -33,10 +33,10 @@ static const char *const kind_words[] = {
 };
 
 struct node {
-	struct str name, new_name; /* new_name: empty when it is the same */
+	struct str name, new_name; /* new_name: name in the new runs; empty when it is the same */
 	enum frame_kind kind;
-	uint32_t parent, first, next; /* 0 = none; node 0 is the root */
-	double self[2], total[2];     /* means of the runs of a side */
+	uint32_t parent, first, next; /* node numbers: 0 = none; node 0 is the root */
+	double self[2], total[2];     /* means over the runs of each side */
 	int64_t self_ns[2], total_ns[2];
 	bool on[2];
 };
@@ -45,7 +45,8 @@ struct frames {
 	struct comparison *c;
 	struct node *nodes;
 	size_t count, cap;
-	struct map map, renamed; /* renamed: names of the new runs → 1 + row that has the base's */
+	/* renamed: name in the new runs → 1 + row that has the base's name */
+	struct map map, renamed;
 };
 
 static ow_status child_of(struct frames *f, uint32_t parent, enum frame_kind kind, struct str name,
@@ -102,8 +103,8 @@ static ow_status add_cell(struct frames *f, size_t run, size_t cell, bool ranks)
 	const struct diff_cell *from = &c->runs[run].cells[cell];
 	const struct diff_row *row = &c->rows.items[c->rows.row_of[run][cell]];
 	unsigned side = run >= c->base;
-	bool kernel =
-		c->rows.by_kernel && from->device && from->part.len; /* the row is its kernel */
+	/* the row itself stands for the kernel */
+	bool kernel = c->rows.by_kernel && from->device && from->part.len;
 	double part = (double)(side ? c->other : c->base) * (double)c->runs[run].steps;
 	uint32_t at = 0;
 
@@ -124,13 +125,14 @@ static ow_status add_cell(struct frames *f, size_t run, size_t cell, bool ranks)
 	return OW_OK;
 }
 
-/* An op that has one kernel or call less and another one more: it is called differently now. */
+/* Joins two parts of an op if one is only in the base and one only in the new runs: the kernel or call was renamed. */
 static void join_renamed_parts(struct frames *f)
 {
 	for (uint32_t i = 1; i < f->count; i++) {
 		struct node *parent = &f->nodes[i];
 
-		/* first: the part that only the base has, next: that only the new runs have; more than one: UINT32_MAX */
+		/* first: the part that only the base has; next: the part that only the new runs have; UINT32_MAX:
+		 * more than one */
 		if (parent->kind == FRAME_PART && f->nodes[parent->parent].kind == FRAME_OP &&
 		    parent->on[0] != parent->on[1]) {
 			uint32_t *place = parent->on[0] ? &f->nodes[parent->parent].first
@@ -178,7 +180,7 @@ static ow_status find_renamed(struct frames *f)
 	return OW_OK;
 }
 
-/* What the base calls a function of the new runs. */
+/* The base's name of a function of the new runs. */
 static struct str base_name(const struct frames *f, struct str name)
 {
 	for (struct map_iter it = map_find(&f->renamed, str_hash(name)); it.value;
@@ -230,7 +232,7 @@ static int by_parent_and_size(const void *a, const void *b)
 	return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Children have higher numbers than their parents. */
+/* Sums the totals from the last node to the first; children have higher numbers than their parents. */
 static void add_totals(struct frames *f)
 {
 	for (size_t i = f->count; i-- > 0;) {
@@ -278,7 +280,7 @@ static uint32_t next_node(const struct frames *f, uint32_t at, bool below, uint3
 	return at ? f->nodes[at].next : 0;
 }
 
-/* Whole numbers: own values first, then sums. What rounding leaves is nothing recorded. */
+/* Rounds to whole numbers: own values first, then sums. The rounding error is added to "nothing recorded". */
 static void round_values(struct frames *f, uint32_t nothing)
 {
 	double sum[2] = { 0, 0 };
@@ -365,7 +367,7 @@ static void fill_rows(struct frames *f, double least)
 	do {
 		const struct node *n = &f->nodes[at];
 
-		/* "nothing recorded" is there for the sum alone */
+		/* "nothing recorded" is shown even if it is small, for the sum */
 		shown = !at || ((n->total_ns[0] || n->total_ns[1]) &&
 				(double)MAX(n->total_ns[0], n->total_ns[1]) >= least * step);
 		if (shown)

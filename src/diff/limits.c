@@ -1,6 +1,6 @@
 /*
- * limits.c: limits that a test run sets on a comparison, such as "step_time > 3%" (diff.h): parses them, compares the runs' values with them,
- * and says what came out as a sentence and as values for programs. Called by diff.c.
+ * limits.c: limits that a test run sets on a comparison, such as "step_time > 3%" (diff.h): parses them, compares the
+ * runs' values with them, and reports the outcome as a sentence and as values for programs. Called by diff.c.
  */
 #include "diff/diff_int.h"
 
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What amounts are in, beside percent and plain numbers; `unit` may be empty. */
+/* Units of amounts, apart from percent and plain numbers; `unit` may be empty. */
 static const struct {
 	const char *unit;
 	double factor;
@@ -21,7 +21,8 @@ static const struct {
 		{ "GB", 1e9, HUMAN_UNIT_BYTES },     { "KiB", 0x1p10, HUMAN_UNIT_BYTES },
 		{ "MiB", 0x1p20, HUMAN_UNIT_BYTES }, { "GiB", 0x1p30, HUMAN_UNIT_BYTES } };
 
-/* "3%", "1.5ms", "20": false when it is none, or does not fit what is limited. Values of samples may be in any unit. */
+/* Parses "3%", "1.5ms" or "20"; false when the text is not an amount, or does not fit the limited quantity. Values
+ * of samples may have any unit. */
 static bool parse_amount(struct arena *arena, struct str text, struct diff_limit *limit)
 {
 	bool memory = strcmp(limit->metric, "peak_memory") == 0,
@@ -87,7 +88,8 @@ ow_status diff_limit_parse(const char *text, struct arena *arena, struct diff_li
 			 text);
 }
 
-/* The rows that a limit on an op or a phase is about, each once; false when there is none. An op that was joined with others counts with them. */
+/* Marks the rows that a limit on an op or a phase covers, each once; false when there is none. An op that was joined
+ * with others counts with them. */
 static bool choose_rows(const struct comparison *c, const struct diff_limit *limit, bool *chosen)
 {
 	bool is_op = strcmp(limit->metric, "op") == 0, any = false;
@@ -104,7 +106,7 @@ static bool choose_rows(const struct comparison *c, const struct diff_limit *lim
 	return any;
 }
 
-/* The values of the runs that a limit is about; false when some run does not have it. */
+/* Collects the values of each run that a limit covers; false when some run does not have the value. */
 static bool limit_values(const struct comparison *c, const struct diff_limit *limit,
 			 const bool *chosen, double *values)
 {
@@ -135,14 +137,15 @@ static bool limit_values(const struct comparison *c, const struct diff_limit *li
 	return true;
 }
 
-/* What a limit came to. */
+/* The outcome of a limit. */
 struct verdict {
 	enum diff_gate gate;
-	bool known; /* the values below are */
+	bool known; /* the values below are known */
 	double base, now, most;
 	struct shift shift;
-	const char *why; /* it is inconclusive */
-	size_t needed;	 /* runs a side to see a change as large as the limit; 0: unknown */
+	const char *why; /* why the outcome is inconclusive */
+	/* runs needed on each side to detect a change as large as the limit; 0: unknown */
+	size_t needed;
 };
 
 static struct verdict check_limit(struct comparison *c, const struct diff_limit *limit)
@@ -194,7 +197,7 @@ static enum human_unit unit_of(const struct comparison *c, const struct diff_lim
 	return diff_human_unit(c);
 }
 
-/* "174ms → 186ms: 12.4ms more (95 %: 11.2ms to 13.6ms), allowed are 5.22ms" */
+/* Writes "174ms → 186ms: 12.4ms more (95 %: 11.2ms to 13.6ms), allowed are 5.22ms". */
 static void put_message(struct buf *to, const struct comparison *c, const struct diff_limit *limit,
 			const struct verdict *v)
 {

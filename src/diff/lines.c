@@ -1,7 +1,7 @@
 /*
- * lines.c: lines that moved (diff.h): an edit above a function moves all of its lines by the same number. For each function of a file, the shift
- * that makes most lines of the new runs lines of the base is found, so that a line is compared with what it was before. Called by match.c
- * before it makes rows. It knows line numbers only, not the source.
+ * lines.c: finds lines that moved (diff.h): an edit above a function moves all of its lines by the same number. For
+ * each function of a file it finds the shift that maps most lines of the new runs to lines of the base, so that a line
+ * is compared with its old self. Called by match.c before it makes rows. It knows line numbers only, not the source.
  */
 #include "diff/diff.h"
 
@@ -9,14 +9,15 @@
 
 #include <stdlib.h>
 
-#define LINES_MOST 256u /* of a function; longer lists are not compared */
-#define AGREE_LEAST 2u	/* one line alone is not evidence */
-#define TRIED 16u	/* lines of the new runs whose distances to lines of the base are tried */
+#define LINES_MOST 256u /* limit of lines in a function; longer lists are not compared */
+#define AGREE_LEAST 2u	/* a shift needs this many matching lines: one alone is not evidence */
+#define TRIED 16u	/* this many lines of the new runs are tried with each line of the base */
 
-/* The lines of a function that were recorded. */
+/* The recorded lines of one function. */
 struct group {
 	struct str prefix, suffix,
-		op; /* "model.py:", " forward"; op where the line does not name the function */
+		/* prefix "model.py:", suffix " forward"; op if the line does not name the function */
+		op;
 	int32_t *lines[2];
 	size_t count[2], cap[2];
 	int32_t shift;
@@ -108,7 +109,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Lines of the base that are lines of the new runs when these are moved back by `shift`. Both ascend. */
+/* The number of lines of the new runs that become lines of the base when they are moved back by `shift`. Both lists
+ * ascend. */
 static size_t count_agreeing(const struct group *g, int32_t shift)
 {
 	size_t a = 0, b = 0, count = 0;
@@ -123,7 +125,7 @@ static size_t count_agreeing(const struct group *g, int32_t shift)
 	return count;
 }
 
-/* No shift unless another one explains more lines; of equal ones the smallest. */
+/* Finds the shift of a function: none, unless another shift explains more lines; among equal ones the smallest. */
 static void find_shift(struct group *g)
 {
 	size_t best;

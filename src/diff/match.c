@@ -1,6 +1,7 @@
 /*
- * match.c: which cells of two groups of runs are the same thing (diff.h). Equal op and line come first; then the same op at another line; then
- * the place in the order of the step; then names that differ in digits, architecture or types only. The rest is new or gone. Called by diff.c.
+ * match.c: finds which cells of two groups of runs correspond (diff.h). Equal op and line come first; then the same op
+ * at another line; then the place in the order of the step; then names that differ in digits, architecture or types
+ * only. The remaining cells are new or gone. Called by diff.c.
  */
 #include "diff/diff.h"
 
@@ -10,15 +11,15 @@
 #include <stdlib.h>
 
 #define LOOK_AHEAD 48u
-#define NAMES_MOST 200u /* with this many bytes of joined names no more are added */
-#define SURE 0.6	/* of the places of a row must say the same */
+#define NAMES_MOST 200u /* no more names are joined beyond this many bytes */
+#define SURE 0.6	/* this share of a row's places must vote for the same match */
 
 static bool is_left(const struct diff_row *row, unsigned side)
 {
 	return !row->merged && row->on[side] && !row->on[!side];
 }
 
-/* "a + b"; more than a few are cut. Without memory the first one. */
+/* Joins two names, "a + b"; long lists are cut. If memory runs out, the first name. */
 static struct str both_names(struct diff_rows *d, struct str first, struct str second)
 {
 	size_t size = first.len + second.len + 8;
@@ -33,7 +34,7 @@ static struct str both_names(struct diff_rows *d, struct str first, struct str s
 	return str_from(text);
 }
 
-/* Another row of the base that became part of the same thing. */
+/* Adds another row of the base that was fused into the same row of the new side. */
 static void join_fused(struct diff_rows *d, size_t base, size_t more)
 {
 	struct diff_row *to = &d->items[base], *from = &d->items[more];
@@ -43,7 +44,7 @@ static void join_fused(struct diff_rows *d, size_t base, size_t more)
 	from->merged = (uint32_t)base + 1;
 }
 
-/* The new side's row becomes part of the base's. */
+/* Merges a row of the new side into a row of the base. */
 static void join(struct diff_rows *d, size_t base, size_t other, const char *by,
 		 enum diff_change change)
 {
@@ -70,7 +71,8 @@ static bool is_among(const char *const *words, size_t count, const char *text, s
 	return false;
 }
 
-/* "8220ad2c" or a longer mixture of letters and digits: made by a compiler from the code, other for each version of it. */
+/* Whether a word is a hash ("8220ad2c" or longer): a compiler makes it from the code, and each version of the code
+ * has another. */
 static bool is_hash(struct str word)
 {
 	size_t digits = 0, others = 0, turns = 0;
@@ -85,7 +87,7 @@ static bool is_hash(struct str word)
 	return digits && ((!others && word.len >= 3) || (word.len >= 10 && turns >= 5));
 }
 
-/* The letters of a word; none when it names an architecture or, between < and >, a type. */
+/* Appends the letters of a word; nothing when the word names an architecture or, between < and >, a type. */
 static size_t add_word(char *to, struct str word, bool argument)
 {
 	static const char *const architectures[] = { "volta",	  "turing",  "ampere", "hopper",
@@ -108,7 +110,8 @@ static size_t add_word(char *to, struct str word, bool argument)
 	return len;
 }
 
-/* Without what writers of folded stacks add: "f_[k]" of the kernel, "_[j]" of a compiler at run time. */
+/* The name without suffixes that writers of folded stacks add: "f_[k]" for the kernel, "_[j]" for a just-in-time
+ * compiler. */
 static struct str plain_name(struct str name)
 {
 	static const char *const marks[] = { "_[k]", "_[j]", "_[i]", "_[w]" };
@@ -119,7 +122,8 @@ static struct str plain_name(struct str name)
 	return name;
 }
 
-/* "volta_sgemm_128x64_tn<float, 4>" → "sgemmxtn": letters without numbers, hashes, architectures, types of templates and lists of arguments. */
+/* Normalises a name, "volta_sgemm_128x64_tn<float, 4>" → "sgemmxtn": letters without numbers, hashes, architectures,
+ * template types and lists of arguments. */
 static struct str normal_name(struct arena *arena, struct str name)
 {
 	char *text = arena_push(arena, name.len + 1);
@@ -149,7 +153,7 @@ static struct str normal_name(struct arena *arena, struct str name)
 	return str_make(text, len);
 }
 
-/* Joins rows with the same text, if exactly one of each side has it. */
+/* Joins rows with the same text, if exactly one row of each side has it. */
 static ow_status join_by_text(struct diff_rows *d, struct str *texts, const char *by,
 			      enum diff_change change, struct ow_error *err)
 {
@@ -202,12 +206,13 @@ struct votes {
 	struct vote {
 		uint32_t base, other;
 		uint32_t count;
-		uint32_t place; /* in the order in which they were found */
+		/* sequence number of the vote, to keep the order in which votes were found */
+		uint32_t place;
 		enum diff_change change;
 	} * items;
 	size_t count, cap;
 	struct map map;
-	uint32_t *places[2]; /* per row: how often it is in the sequence of its side */
+	uint32_t *places[2]; /* for each row: how often it occurs in the sequence of its side */
 };
 
 static bool add_vote(struct diff_rows *d, struct votes *v, uint32_t base, uint32_t other,
@@ -232,8 +237,10 @@ static bool add_vote(struct diff_rows *d, struct votes *v, uint32_t base, uint32
 	return map_add(&v->map, hash, (uint32_t)++v->count);
 }
 
-/* The sequences as rows of one class, after the joins by name. Host and device run beside each other, so only the order within a class is the
- * same in every run. A row that follows itself, such as an operator with two kernels, is one place. */
+/* Makes the sequences of rows of one class, after the joins by name. Host and device run concurrently, so only the
+ * order within a class is the same in every run. A row that repeats, such as an operator with two kernels, is one
+ * place.
+ */
 static void set_order(struct diff_rows *d, enum phase_class class)
 {
 	for (unsigned side = 0; side < 2; side++) {
@@ -265,7 +272,7 @@ static bool make_order(struct diff_rows *d)
 	return true;
 }
 
-/* Whether each side has rows of a class that the other does not have: else the order has nothing to join. */
+/* Whether each side has rows of a class that the other side lacks; else the order has nothing to join. */
 static bool are_some_left(const struct diff_rows *d, enum phase_class class)
 {
 	bool left[2] = { false, false };
@@ -276,7 +283,8 @@ static bool are_some_left(const struct diff_rows *d, enum phase_class class)
 	return left[0] && left[1];
 }
 
-/* Whether the sides agree at these places and go on together: at the next ones they agree again, end, or both have something of their own. */
+/* Whether the sequences agree at these places and continue together: the next places agree again, or the sequences
+ * end, or both have rows of their own. */
 static bool is_agreement(const struct diff_rows *d, size_t a, size_t b)
 {
 	uint32_t x, y;
@@ -290,7 +298,7 @@ static bool is_agreement(const struct diff_rows *d, size_t a, size_t b)
 	return x == y || (is_left(&d->items[x], 0) && is_left(&d->items[y], 1));
 }
 
-/* How far both have to go on until they agree again, at the latest when both end; false when that is too far. */
+/* Finds how many places each sequence has to skip until they agree again or both end; false when that is too far. */
 static bool find_agreement(const struct diff_rows *d, size_t a, size_t b, size_t *da, size_t *db)
 {
 	size_t n = d->order_count[0], m = d->order_count[1];
@@ -309,7 +317,7 @@ static bool find_agreement(const struct diff_rows *d, size_t a, size_t b, size_t
 	return false;
 }
 
-/* Rows that only one side has, in a gap of its order. */
+/* Rows that only one side has, between two places of agreement. */
 struct gap {
 	uint32_t rows[LOOK_AHEAD];
 	size_t count;
@@ -333,7 +341,7 @@ static void drop_from(struct gap *gap, size_t at)
 	memmove(gap->rows + at, gap->rows + at + 1, (gap->count - at) * sizeof(*gap->rows));
 }
 
-/* Takes what has the same normalised name on both sides out of the gap. */
+/* Votes for rows of a gap that have the same normalised name on both sides, and removes them from the gap. */
 static bool vote_names(struct diff_rows *d, struct votes *v, struct gap *base, struct gap *other)
 {
 	for (size_t i = 0; i < base->count;) {
@@ -439,7 +447,8 @@ static void join_renamed(struct diff_rows *d, const struct votes *v)
 	}
 }
 
-/* Of a split row several parts follow one after the other, and are named in that order. A row that got one part only is renamed. */
+/* Joins rows by their votes. The parts of a split row follow each other, and are named in that order. A row that got
+ * only one part is renamed. */
 static void join_parts(struct diff_rows *d, const struct votes *v)
 {
 	if (v->count)
@@ -491,7 +500,8 @@ static ow_status find_votes(struct diff_rows *d, struct votes *v, struct ow_erro
 	return OW_OK;
 }
 
-/* The order comes before normalised names, since several kernels may have the same one; then again, with what these joined as more to hold on to. */
+/* Matches rows by name, by order, by normalised name, then by order again. The order comes before normalised names,
+ * because several kernels may have the same one; the second time, the new matches are further places of agreement. */
 ow_status diff_rows_match(struct diff_rows *d, struct ow_error *err)
 {
 	struct votes votes;

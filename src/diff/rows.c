@@ -11,12 +11,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define PARTS_MOST 256u	  /* of a row: more are not looked at */
-#define ONCE_A_STEP 0.999 /* a mean, so it is rounded */
-#define KERNELS_WORTH                                                                              \
-	0.1 /* of the device's time: so much more is the same by kernel than by operator */
-
-/* ---- what both sides know ---- */
+#define PARTS_MOST 256u	  /* limit of kernels and calls that are compared in a row */
+#define ONCE_A_STEP 0.999 /* at least once in each step; means are rounded */
+/* kernels are compared if they match this share more of the device's time than operators */
+#define KERNELS_WORTH 0.1
 
 static unsigned side_of(const struct diff_rows *d, size_t run)
 {
@@ -48,7 +46,7 @@ static struct str device_name(const struct diff_cell *cell, bool by_kernel)
 	return by_kernel && cell->part.len ? cell->part : cell->op;
 }
 
-/* Sums of the device's time per name. */
+/* Sums of the device's time by name. */
 struct names {
 	struct map map;
 	struct str *items;
@@ -70,7 +68,8 @@ static bool add_name(struct names *n, struct str name, unsigned side, double ns)
 	return map_add(&n->map, hash, (uint32_t)n->count);
 }
 
-/* The part of the device's time of the first run of each side whose name both have: 0 … 1; -1 without memory. */
+/* The share of the device's time whose names both sides have, in the first run of each side: 0 … 1; -1 if memory
+ * runs out. */
 static double common_part(struct diff_rows *d, bool by_kernel)
 {
 	const struct diff_run *sides[2] = { &d->all[0], &d->all[d->runs[0]] };
@@ -99,7 +98,7 @@ static double common_part(struct diff_rows *d, bool by_kernel)
 	return !good ? -1 : all > 0 ? common / all : 0;
 }
 
-/* What the cells of a side know: lines of code; the operators that launched device work. */
+/* Whether the cells of a side have lines of code, and the operators that launched device work. */
 struct knowledge {
 	bool cells, lines, device, operators;
 };
@@ -179,7 +178,7 @@ static struct diff_row *add_row(struct diff_rows *d, struct map *map, const stru
 	return &d->items[d->count++];
 }
 
-/* Ranks are compared one by one if every run has the same ones; else the cells of all ranks are one. */
+/* Whether ranks are compared one by one: every run must have the same ranks. Else the cells of all ranks are joined. */
 static bool has_same_ranks(const struct diff_rows *d)
 {
 	size_t runs = d->runs[0] + d->runs[1];
@@ -194,7 +193,7 @@ static bool has_same_ranks(const struct diff_rows *d)
 	return true;
 }
 
-/* A cell at the line where it was in the base. */
+/* Changes the line of a cell to the line that it had in the base. */
 static ow_status move_line(struct diff_rows *d, int32_t shift, struct diff_cell *cell,
 			   struct ow_error *err)
 {
@@ -214,7 +213,7 @@ static ow_status move_line(struct diff_rows *d, int32_t shift, struct diff_cell 
 	return OW_OK;
 }
 
-/* A cell with what both sides know, as it was called in the base. */
+/* A cell with only the properties that both sides know, named as in the base. */
 static ow_status common_cell(struct diff_rows *d, bool by_rank, int32_t shift,
 			     struct diff_cell *cell, struct ow_error *err)
 {
@@ -229,7 +228,7 @@ static ow_status common_cell(struct diff_rows *d, bool by_rank, int32_t shift,
 	return move_line(d, shift, cell, err);
 }
 
-/* Where lines are not compared, a row still names the line of the side that has them, if it is only one. */
+/* Where lines are not compared, keeps the line of the side that has lines, if there is only one. */
 static void keep_line(struct diff_row *row, const struct diff_cell *from)
 {
 	if (!from->line.len || row->several_lines || str_eq(row->line, from->line))
@@ -280,7 +279,8 @@ static bool add_cell(struct diff_rows *d, struct diff_row *row, size_t run,
 	double ns = (double)cell->ns / steps;
 
 	row->ns[run] += ns;
-	row->count[side] += (double)cell->count / steps; /* of all runs; set_means divides it */
+	/* sum over all runs; set_means divides it */
+	row->count[side] += (double)cell->count / steps;
 	row->on[side] = true;
 	row->counts_unknown = row->counts_unknown || d->all[run].counts_unknown;
 	if (side && cell->line_number && cell->line.len) {
@@ -381,8 +381,6 @@ bool diff_row_add(struct diff_rows *d, struct diff_row *to, const struct diff_ro
 	return good;
 }
 
-/* ---- what changed in a row ---- */
-
 /* How often an operator ran with these arguments in a step. */
 static double times_per_step(const struct argument_list *list, const struct diff_arguments *a,
 			     uint64_t steps)
@@ -393,8 +391,8 @@ static double times_per_step(const struct argument_list *list, const struct diff
 	return 0;
 }
 
-/* The arguments that a side has in every step at least once more than the other one; NULL when there are none. Shapes that are other ones in
- * every step do not count: each of them is rare. */
+/* The arguments that a side has in every step at least once more than the other side; NULL when there are none.
+ * Shapes that change with every step do not count, because each of them is rare. */
 static const struct diff_arguments *own_arguments(const struct diff_row *row, unsigned side,
 						  const uint64_t *steps)
 {
@@ -433,7 +431,8 @@ static void explain_arguments(struct diff_row *row, const uint64_t *steps)
 	}
 }
 
-/* A kernel that took the place of another one is named on both sides if that changed more than any that both have. */
+/* Finds the kernel or call that changed most. A kernel that replaced another one is named on both sides if that
+ * changed more than any kernel that both have. */
 static void explain_parts(struct diff_row *row)
 {
 	const struct row_part *only[2] = { NULL, NULL }, *most = NULL;

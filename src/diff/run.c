@@ -1,7 +1,8 @@
 /*
- * run.c: the cells of one run (run.h). One pass over the events cuts them into pieces that lie in steps that are used; a sweep over these, by
- * time, gives each instant to the innermost event of the first active phase, in the order of precedence that `phases` has. Device work counts
- * for the operator that launched it, if the recording links them. Linear but for one radix sort.
+ * run.c: computes the cells of one run (run.h). One pass over the events cuts them into pieces that lie in the steps
+ * that are used; a sweep over these, by time, assigns each instant to the innermost event of the first active phase, in
+ * the order of precedence that `phases` has. Device work counts for the operator that launched it, if the recording
+ * links them. Linear but for one radix sort.
  */
 #include "diff/arguments.h"
 
@@ -12,19 +13,20 @@
 #include <stdlib.h>
 
 #define LINE_BYTES 256
-#define SEQUENCE_MOST 65536u /* a longer order of a step adds time and no knowledge */
+/* limit of the sequence of a step; a longer one takes time and adds nothing */
+#define SEQUENCE_MOST 65536u
 
-/* A part of an event in a step. */
+/* The part of an event that lies in a step. */
 struct piece {
-	uint64_t key; /* begin, made unsigned */
+	uint64_t key; /* begin as an unsigned sort key */
 	int64_t end;
 	uint32_t event;
-	uint32_t cell; /* its number; 0 = not known yet */
+	uint32_t cell; /* number of the cell; 0 = not known yet */
 	uint8_t class;
-	bool starts; /* the event begins in the step */
+	bool starts; /* the event begins in this step */
 };
 
-/* Outermost operators of a track, by time. */
+/* The outermost operators of a track, by time. */
 struct operators {
 	struct operator_span {
 		int64_t begin, end;
@@ -35,7 +37,7 @@ struct operators {
 
 struct cell_key {
 	uint32_t class, op, outer, frame;
-	uint32_t name; /* of an event without an op */
+	uint32_t name; /* name of an event without an op */
 	int32_t rank;
 };
 
@@ -46,20 +48,22 @@ struct reader {
 	struct diff_run *run;
 	struct arena scratch;
 	struct phases phases;
-	uint32_t *launch; /* per event of a device: the call that started it, 0 = unknown */
-	struct operators *operators; /* per track */
-	uint32_t *next_of_thread;    /* per track: another one of the same thread, 0 = none */
-	uint32_t *own_frame;	     /* by stack, or NULL */
+	uint32_t *launch; /* for each event of a device: the call that launched it, 0 = unknown */
+	struct operators *operators; /* one entry for each track */
+	/* for each track: another track of the same thread, 0 = none */
+	uint32_t *next_of_thread;
+	uint32_t *own_frame; /* for each stack: its frame in the user's code; may be NULL */
 	struct map cell_map;
-	struct cell_key *keys; /* of the run's cells */
+	struct cell_key *keys; /* one for each cell of the run */
 	size_t key_cap;
-	uint8_t *has_device; /* per source */
-	uint8_t *python;     /* per track: it has the frames of a thread that runs operators */
+	uint8_t *has_device; /* for each source: whether it has device events */
+	/* for each track: it has the Python frames of a thread that runs operators */
+	uint8_t *python;
 	bool any_python;
 	struct piece *pieces;
 	size_t piece_count, piece_cap;
 	struct diff_read_options options;
-	bool async; /* requests that overlap freely count, too */
+	bool async; /* requests that overlap freely (asynchronous events) count, too */
 	struct argument_reader arguments;
 };
 
@@ -76,7 +80,8 @@ static bool is_operator(const struct reader *r, uint32_t event)
 	return class == CLASS_HOST || class == CLASS_COMPUTE || class == CLASS_COMMUNICATION;
 }
 
-/* Events of a track come by time, the longest first: what begins before the last one ends lies in it. */
+/* Finds the outermost operators. Events of a track are sorted by time, the longest first: an event that begins
+ * before the previous outermost one ends lies inside it. */
 static ow_status find_operators(struct reader *r)
 {
 	const struct model *m = r->m;
@@ -93,8 +98,8 @@ static ow_status find_operators(struct reader *r)
 		if (last && begin < last->end) {
 			if (end <= last->end)
 				continue;
-			last->end =
-				begin; /* rounded times: it follows the last one and is not a part of it */
+			/* times are rounded: the event follows the previous one and is not inside it */
+			last->end = begin;
 		}
 		if (!vec_push(r->mem, list->items, list->count, list->cap,
 			      (struct operator_span){ begin, end, i }))
@@ -116,7 +121,7 @@ static bool is_same_thread(const struct model *m, uint32_t a, uint32_t b)
 	       m->track.source[a].v == m->track.source[b].v;
 }
 
-/* Tracks of one thread in a ring, so that a call finds the operators of its thread. */
+/* Links the tracks of one thread in a ring, so that a call finds the operators of its thread. */
 static ow_status join_threads(struct reader *r)
 {
 	const struct model *m = r->m;
@@ -142,7 +147,7 @@ static ow_status join_threads(struct reader *r)
 	return status;
 }
 
-/* Which tracks have frames of Python that count, as in `phases`: those of threads that also have calls. */
+/* Finds tracks whose Python frames count, as in `phases`: those of threads that also have calls. */
 static ow_status find_python(struct reader *r)
 {
 	const struct model *m = r->m;
@@ -187,7 +192,7 @@ static uint32_t operator_at(const struct operators *list, int64_t ts)
 	return low < list->count && list->items[low].begin <= ts ? list->items[low].event : 0;
 }
 
-/* The outermost operator around an event of the host; 0 when there is none. */
+/* The outermost operator around a host event; 0 when there is none. */
 static uint32_t operator_of(const struct reader *r, uint32_t event)
 {
 	uint32_t track = r->m->event.track[event].v, t = track, found = 0;
@@ -288,7 +293,7 @@ static ow_status new_cell(struct reader *r, const struct cell_key *key, uint32_t
 	return map_add(&r->cell_map, key_hash(key), *number) ? OW_OK : error_no_memory(r->err);
 }
 
-/* The number of the cell, from 1. */
+/* The number of the event's cell, from 1; it is added if it is new. */
 static ow_status cell_of(struct reader *r, uint32_t event, enum phase_class class, uint32_t *number)
 {
 	struct cell_key key = key_of(r, event, class);
@@ -303,9 +308,9 @@ static ow_status cell_of(struct reader *r, uint32_t event, enum phase_class clas
 }
 
 struct used {
-	const struct phase_window **windows; /* of one source, by time */
+	const struct phase_window **windows; /* steps of one source that are used, sorted by time */
 	uint32_t count;
-	uint32_t typical; /* the one nearest the median */
+	uint32_t typical; /* index of the step nearest to the median */
 };
 
 static ow_status add_pieces(struct reader *r, const struct used *used, uint32_t event,
@@ -322,7 +327,7 @@ static ow_status add_pieces(struct reader *r, const struct used *used, uint32_t 
 		else
 			high = middle;
 	}
-	/* Events without a length have no time, but they count. */
+	/* Events of zero length have no time, but they are counted. */
 	for (; low < used->count &&
 	       (used->windows[low]->start_ns < end || used->windows[low]->start_ns == begin);
 	     low++) {
@@ -347,7 +352,7 @@ static int64_t piece_begin(const struct piece *p)
 	return (int64_t)(p->key ^ (uint64_t)INT64_MIN);
 }
 
-/* Events of a class that began and may still run: the one that began last is on top. */
+/* Events of a class that began and may still run; the one that began last is on top. */
 struct open_events {
 	struct piece **items;
 	size_t count, cap;
@@ -370,7 +375,7 @@ static ow_status charge(struct sweep *s, struct piece *piece, int64_t ns)
 	return OW_OK;
 }
 
-/* From t to the next begin: only ends happen in between. */
+/* Distributes the time from t to the next begin; only ends of events lie in between. */
 static ow_status run_until(struct sweep *s, int64_t t, int64_t next)
 {
 	while (t < next) {
@@ -507,7 +512,8 @@ static bool is_timed(const struct reader *r, uint32_t event)
 	       (r->async && (ph == 'b' || ph == 'S') && r->m->event.dur_ns[event] != TIME_UNKNOWN);
 }
 
-/* The class of an event in the sweep: that of `phases`; in recordings in which nothing has a phase, any slice is work of the host. */
+/* The class of an event in the sweep: that of `phases`; if no event of the recording has a phase, every slice is
+ * host work. */
 static enum phase_class piece_class(const struct reader *r, uint32_t event, uint32_t source,
 				    bool unclassified)
 {
@@ -522,7 +528,7 @@ static enum phase_class piece_class(const struct reader *r, uint32_t event, uint
 		       : CLASS_HOST;
 }
 
-/* The pieces of the events of one source: of frames of Python, or of all others. */
+/* Collects the pieces of one source's events: of Python frames, or of all others. */
 static ow_status collect_pieces(struct reader *r, uint32_t source, const struct used *used,
 				bool unclassified, bool frames)
 {
@@ -542,7 +548,8 @@ static ow_status collect_pieces(struct reader *r, uint32_t source, const struct 
 	return OW_OK;
 }
 
-/* Frames come first: of what begins at the same time, the operator is the inner one. */
+/* Sweeps over the steps of a source. Python frames come first: of two events that begin at the same time, the
+ * operator is the inner one. */
 static ow_status sweep_windows(struct reader *r, uint32_t source, const struct used *used,
 			       bool unclassified)
 {
@@ -585,7 +592,7 @@ static ow_status read_source(struct reader *r, uint32_t source)
 	return sweep_windows(r, source, &used, false);
 }
 
-/* From the first event to the last. */
+/* Reads a recording without steps as one step, from the first event to the last. */
 static ow_status read_whole(struct reader *r, uint32_t source, bool unclassified)
 {
 	const struct model *m = r->m;
@@ -616,7 +623,8 @@ static ow_status add_plain_cell(struct reader *r, struct str op, struct str line
 		       : error_no_memory(r->err);
 }
 
-/* Profiles of TensorFlow 1 have sums per op and step; the step is the sum of its ops, not the time that passed. */
+/* Reads profiles of TensorFlow 1, which have sums for each op and step; the step is the sum of its ops, not the
+ * elapsed time. */
 static ow_status read_op_steps(struct reader *r)
 {
 	const struct model *m = r->m;
@@ -642,7 +650,7 @@ static ow_status read_slices(struct reader *r)
 	return OW_OK;
 }
 
-/* The first kind of data that the recording has. */
+/* Reads a recording without phases, by the first kind of data that it has. */
 static ow_status read_without_phases(struct reader *r)
 {
 	OW_TRY(read_slices(r));
@@ -697,7 +705,8 @@ static bool any_device(const struct reader *r)
 
 static ow_status read_all(struct reader *r)
 {
-	if (r->options.metric && r->m->sample.count > 1) { /* samples are asked for */
+	/* the user asked for a metric of samples */
+	if (r->options.metric && r->m->sample.count > 1) {
 		OW_TRY(diff_samples_read(r->m, &r->options, r->run, r->err));
 	} else {
 		OW_TRY(phases_analyse(r->m, &EVENT_FILTER_ALL, &r->phases, r->err));

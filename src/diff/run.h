@@ -8,45 +8,46 @@
 
 #include "analyze/steps/phases.h"
 
-/* What a run was made with, such as "device": a name may have several values, one for each source. */
+/* A setting of a run, such as "device"; a name may have several values, one for each source. */
 struct diff_setting {
 	struct str name, value;
 };
 
-/* Shapes and types of the arguments of an operator, as the source writes them, and how often it ran with them. */
+/* Shapes and types of an operator's arguments, as the source writes them, and how often the operator ran with them. */
 struct diff_arguments {
 	struct str shapes, types;
 	uint32_t count;
 };
 
 #define ARGUMENTS_MOST                                                                             \
-	16u /* of a cell: an operator with more is called with other shapes in every step */
+	16u /* limit for a cell: an operator with more is called with other shapes in every step */
 
 struct argument_list {
 	struct diff_arguments *items;
 	size_t count, cap;
-	bool more; /* some are not in the list */
+	bool more; /* some arguments are not in the list */
 };
 
 struct diff_cell {
 	enum phase_class class;
-	int32_t rank;			/* -1: unknown */
-	struct str op;			/* the operator that it is part of, or else what ran */
-	struct str part;		/* what ran, when that is not the op: a kernel, a call */
-	struct str line;		/* of the user's code; empty when unknown */
-	struct str file;		/* of that line, whole */
-	int32_t line_number;		/* in it; 0: unknown */
-	struct argument_list arguments; /* of its operator, in the first steps */
-	bool device;			/* a device ran it */
-	int64_t ns;			/* of all steps that are used */
-	int64_t count;			/* how often something of it began in them */
+	int32_t rank; /* -1: unknown */
+	/* the operator that contains the work, or else the name of the work */
+	struct str op;
+	struct str part;		/* name of the kernel or call, if it is not the op */
+	struct str line;		/* line of the user's code; empty when unknown */
+	struct str file;		/* whole path of that line's file */
+	int32_t line_number;		/* line number in the file; 0: unknown */
+	struct argument_list arguments; /* arguments of the operator, in the first steps */
+	bool device;			/* a device ran the work */
+	int64_t ns;			/* time in all steps that are used */
+	int64_t count;			/* how often an event of the cell began in them */
 };
 
-/* A frame of the call stacks of a profile of samples. */
+/* A frame of the call stacks in a profile of samples. */
 struct diff_frame {
-	uint32_t
-		parent; /* the calling frame: 1 + its number, which is smaller than this frame's; 0 = none */
-	struct str name;  /* of the function */
+	/* parent: 1 + number of the calling frame, which is smaller than this frame's; 0 = none */
+	uint32_t parent;
+	struct str name;  /* name of the function */
 	int64_t ns, self; /* with and without the functions that it calls */
 };
 
@@ -54,50 +55,58 @@ struct diff_run {
 	struct arena arena;
 	struct diff_cell *cells;
 	size_t cell_count, cell_cap;
-	uint64_t steps;		   /* that are used, of all ranks */
-	int64_t total_ns, idle_ns; /* of these */
-	bool known;		   /* they are steps; else whole recordings */
-	bool whole;	    /* it has steps, but was read as a whole, since other runs have none */
-	uint64_t all_steps; /* also those that are left out: warm-up, the last one */
-	int64_t all_steps_ns;	 /* of these */
-	uint64_t argument_steps; /* of those used: the arguments of operators were read */
-	uint64_t launches;	 /* calls that start device work, in those used */
+	uint64_t steps; /* number of steps that are used, of all ranks */
+	/* time of the used steps; time of them in which nothing was recorded */
+	int64_t total_ns, idle_ns;
+	bool known; /* the values are per step; false: per whole recording */
+	/* the run has steps, but was read as a whole, because other runs have none */
+	bool whole;
+	/* number of all steps, including those left out: warm-up, the last one */
+	uint64_t all_steps;
+	int64_t all_steps_ns; /* time of all steps */
+	/* number of used steps in which the arguments of operators were read */
+	uint64_t argument_steps;
+	uint64_t launches; /* calls that launch device work, in the used steps */
 	bool launches_known;
-	double float_ops; /* in those used; 0: unknown */
-	/* cells in the order in which they begin, in the step nearest the median */
+	double float_ops; /* in the used steps; 0: unknown */
+	/* cells in the order in which they begin, in the step nearest to the median */
 	uint32_t *sequence;
 	size_t sequence_count, sequence_cap;
-	int64_t peak_memory; /* bytes, the largest of its heaps; -1: unknown */
-	int32_t *ranks;	     /* of its sources that have steps, ascending */
+	int64_t peak_memory; /* peak in bytes of the largest heap; -1: unknown */
+	int32_t *ranks;	     /* ranks of the sources that have steps, ascending */
 	size_t rank_count, rank_cap;
-	struct diff_setting *settings; /* by name */
+	struct diff_setting *settings; /* sorted by name */
 	size_t setting_count, setting_cap;
-	struct str metric, unit;   /* of profiles of samples and of memory; empty: time */
-	struct str own_metric;	   /* what its samples measure, although they are only counted */
-	bool counts_unknown;	   /* of cells: samples do not say how often something ran */
-	struct diff_frame *frames; /* of these, when asked for: callers first */
+	/* metric and unit of profiles of samples and of memory; empty: time */
+	struct str metric, unit;
+	/* the metric that the samples measure, if they are only counted */
+	struct str own_metric;
+	bool counts_unknown;	   /* for cells: samples do not show how often something ran */
+	struct diff_frame *frames; /* frames of samples, if asked for: callers first */
 	size_t frame_count, frame_cap;
 };
 
 struct diff_read_options {
-	const char *metric; /* of profiles of samples; NULL = their default */
+	const char *metric; /* metric for profiles of samples; NULL = their default */
 	bool frames;	    /* read the call stacks of samples, too */
-	bool whole;	    /* as one step from the first event to the last */
+	bool whole;	    /* read the recording as one step, from the first event to the last */
 };
 
-/* The metric that every profile of samples has: how many they are, whatever each stands for. */
+/* The metric that every profile of samples has: the number of samples, whatever each stands for. */
 #define METRIC_SAMPLES "samples"
 #define METRIC_MEMORY "peak_memory"
 
-/* Reads a frozen model; OW_E_USAGE when a profile of samples does not have the metric. diff_run_release is due in any case. */
+/* Reads a frozen model; OW_E_USAGE when a profile of samples does not have the metric. The caller calls
+ * diff_run_release, also after a failure. */
 ow_status diff_run_read(struct model *m, const struct diff_read_options *options,
 			struct diff_run *run, struct ow_error *err);
-/* run_samples.c: the cells of a profile of samples. */
+/* run_samples.c: reads the cells of a profile of samples. */
 ow_status diff_samples_read(const struct model *m, const struct diff_read_options *options,
 			    struct diff_run *run, struct ow_error *err);
-/* run_memory.c: the peak of the largest heap; with `cells` also what was in use then, in bytes, for recordings of memory alone. */
+/* run_memory.c: reads the peak of the largest heap; with `cells` also the memory in use at the peak, in bytes, for
+ * recordings of memory alone. */
 ow_status diff_memory_read(struct model *m, bool cells, struct diff_run *run, struct ow_error *err);
-/* setup.c: what the facts of its sources say. */
+/* setup.c: reads the settings from the facts of the run's sources. */
 ow_status diff_settings_read(const struct model *m, struct diff_run *run, struct ow_error *err);
 void diff_run_release(struct diff_run *run);
 

@@ -1,13 +1,14 @@
 /*
- * run_memory.c: the cells of a recording of memory without times (run.h), such as a memory snapshot of PyTorch: what was in use at the peak of
- * the largest heap, by what the source knows best: the line that allocated it, the op, or its purpose. Called by run.c.
+ * run_memory.c: reads the cells of a recording of memory without times (run.h), such as a memory snapshot of PyTorch:
+ * the memory in use at the peak of the largest heap, grouped by what the source knows best: the line that allocated it,
+ * the op, or its purpose. Called by run.c.
  */
 #include "diff/run.h"
 
 #include "analyze/memory/heaps.h"
 #include "base/vec.h"
 
-/* The grouping that explains the most bytes; ties go to the first of these. */
+/* The grouping that explains the most bytes; if several do, the first of these. */
 static enum heap_grouping best_grouping(const struct heap_alive *alive)
 {
 	static const enum heap_grouping order[] = { GROUP_LINE, GROUP_OP, GROUP_PURPOSE };
@@ -41,7 +42,7 @@ static ow_status add_cell(struct diff_run *run, struct diff_cell cell, struct ow
 	return OW_OK;
 }
 
-/* Its groups, and what the source does not say as a cell of its own, so that they sum to the peak. */
+/* Adds the groups of a heap, and a cell for memory without a known group, so that the cells sum to the peak. */
 static ow_status add_heap(struct heaps *h, uint32_t heap, struct diff_run *run,
 			  struct ow_error *err)
 {

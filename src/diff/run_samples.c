@@ -1,7 +1,7 @@
 /*
- * run_samples.c: the cells of a profile of samples (run.h): each sample counts for the function and the line that ran, in the unit of its metric,
- * so the cells sum to all samples. With the option `frames` also the call stacks, for flame graphs. Called by run.c for recordings without
- * timed events, and where a metric was asked for.
+ * run_samples.c: reads the cells of a profile of samples (run.h): each sample counts for the function and the line that
+ * ran, in the unit of its metric, so that the cells sum to all samples. With the option `frames` it also reads the call
+ * stacks, for flame graphs. run.c calls it for recordings without timed events, and if a metric was asked for.
  */
 #include "diff/run.h"
 
@@ -17,8 +17,8 @@ struct reader {
 	struct arena scratch;
 	const char *metric;
 	bool counted;	 /* each sample weighs one */
-	int64_t *sums;	 /* per stack: what its samples weigh */
-	int64_t *counts; /* per stack: how many they are */
+	int64_t *sums;	 /* for each stack: the sum of its samples' weights */
+	int64_t *counts; /* for each stack: the number of its samples */
 };
 
 static bool has_metric(const struct model *m, struct str name)
@@ -29,7 +29,8 @@ static bool has_metric(const struct model *m, struct str name)
 	return false;
 }
 
-/* The metric to compare: the one that the user asked for, or the default. chosen: per metric, as every source has its own. */
+/* Chooses the metric to compare: the one that the user asked for, or the default. `chosen` has an entry for each
+ * metric, because every source has its own. */
 static ow_status choose_metric(struct reader *r, bool *chosen)
 {
 	const struct model *m = r->m;
@@ -45,8 +46,8 @@ static ow_status choose_metric(struct reader *r, bool *chosen)
 	for (uint32_t i = 1; i < m->metric.count; i++) {
 		chosen[i] = str_eq(name, model_str(m, m->metric.name[i]));
 		if (chosen[i] && !r->run->metric.len) {
-			r->run->metric =
-				model_str(m, m->metric.name[i]); /* lives as long as the run */
+			/* the text lives as long as the run */
+			r->run->metric = model_str(m, m->metric.name[i]);
 			r->run->unit = model_str(m, m->metric.unit[i]);
 		}
 	}
@@ -92,7 +93,7 @@ static struct str function_of(const struct model *m, uint32_t frame)
 	return function.len ? function : STR("[unknown]");
 }
 
-/* "model.py:41"; without a number the whole file, without a file the module. */
+/* Sets the line of a cell: "model.py:41"; without a number the whole file, without a file the module. */
 static ow_status set_line(struct reader *r, uint32_t frame, struct diff_cell *cell)
 {
 	const struct model *m = r->m;
@@ -127,7 +128,7 @@ static ow_status add_cell(struct reader *r, uint32_t frame, int64_t sum, int64_t
 		       : error_no_memory(r->err);
 }
 
-/* A cell for each frame that is the innermost one of a sample. */
+/* Adds a cell for each frame that is the innermost frame of a sample. */
 static ow_status add_cells(struct reader *r)
 {
 	const struct model *m = r->m;
@@ -148,7 +149,8 @@ static ow_status add_cells(struct reader *r)
 	return OW_OK;
 }
 
-/* Stacks come after their callers in the model, so one pass backwards sums and one forwards numbers. */
+/* Adds the frames. Stacks come after their callers in the model, so one pass backwards sums and one pass forwards
+ * numbers. */
 static ow_status add_frames(struct reader *r)
 {
 	const struct model *m = r->m;
@@ -190,7 +192,8 @@ static ow_status read_all(struct reader *r, bool frames)
 	r->run->counts_unknown = r->run->cell_count != 0;
 	if (str_eq(r->run->unit, STR("count")) &&
 	    (r->run->total_ns == samples || str_eq(r->run->metric, STR(METRIC_SAMPLES))))
-		r->run->unit = STR("samples"); /* how much each stands for was not recorded */
+		/* the recording does not say how much each sample stands for */
+		r->run->unit = STR("samples");
 	return frames ? add_frames(r) : OW_OK;
 }
 

@@ -1,6 +1,7 @@
 /*
- * sentence.c: the first line of a comparison (diff_int.h): by how much the new runs differ, the cell with the largest part of that, its line, and what
- * happened to it: another precision, other shapes, another kernel, more calls. Called by diff.c.
+ * sentence.c: writes the first line of a comparison (diff_int.h): by how much the new runs differ, the cell with the
+ * largest part of that, its line, and the reason: another precision, other shapes, another kernel, more calls. Called
+ * by diff.c.
  */
 #include "diff/diff_int.h"
 
@@ -8,10 +9,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#define WORTH 0.2      /* of the difference: a smaller part is not named */
-#define NAME_BYTES 80u /* of names */
+#define WORTH 0.2      /* a part below this share of the difference is not named */
+#define NAME_BYTES 80u /* limit of names in bytes */
 #define SHAPE_BYTES 60u
-#define FACTOR_LEAST 10 /* from here on the ratio is given, not the difference in percent */
+#define FACTOR_LEAST 10 /* from this ratio on, the ratio is printed instead of a percentage */
 
 struct line {
 	char *to;
@@ -32,7 +33,7 @@ static void put(struct line *line, const char *format, ...)
 		line->len = MIN(line->len + (size_t)len, line->size - 1);
 }
 
-/* No more than some bytes, and no half character. */
+/* Cuts a text to `most` bytes, without splitting a character. */
 static struct str some(struct str text, size_t most)
 {
 	if (text.len <= most)
@@ -60,7 +61,7 @@ static const struct diff_row *largest(const struct comparison *c)
 	return first;
 }
 
-/* The precision of the first argument that has one, of a list such as ["c10::Half", "float"]; NULL when unknown. */
+/* The precision of the first argument that has one, in a list such as ["c10::Half", "float"]; NULL when unknown. */
 static const char *precision(struct str types)
 {
 	static const struct {
@@ -79,7 +80,7 @@ static const char *precision(struct str types)
 	return NULL;
 }
 
-/* "12", "0.75", "22528": means of steps, so they may have a fraction. */
+/* Writes a count per step, which is a mean and may have a fraction: "12", "0.75", "22528". */
 static void put_count(struct line *line, double count)
 {
 	if (fabs(count - round(count)) < 0.005 || count >= 1000)
@@ -105,7 +106,7 @@ static void put_durations(struct line *line, const struct diff_row *row)
 	put(line, ", which now takes %s instead of %s", text[1], text[0]);
 }
 
-/* ", which now runs in fp32 instead of fp16" */
+/* Writes the reason of a change: ", which now runs in fp32 instead of fp16". */
 static void put_reason(struct line *line, const struct comparison *c, const struct diff_row *row)
 {
 	bool changed = row->arguments_changed;
@@ -143,7 +144,7 @@ static void put_difference(struct line *line, const struct comparison *c)
 	char delta[HUMAN_SIZE], share[64] = "";
 
 	human_int(delta, llabs(c->delta_ns), diff_human_unit(c), false);
-	if (ratio >= FACTOR_LEAST) /* percentages of that size are hard to read */
+	if (ratio >= FACTOR_LEAST) /* large percentages are hard to read */
 		snprintf(share, sizeof(share), " (%.*f times the base)", ratio < 100 ? 1 : 0,
 			 ratio);
 	else if (c->step_ns[0])
@@ -164,7 +165,7 @@ static void put_difference(struct line *line, const struct comparison *c)
 		    what);
 }
 
-/* "base has times, new has samples of cycles: …" */
+/* Writes what the sides contain if they cannot be compared: "base has times, new has samples of cycles: …". */
 static void put_kinds(struct line *line, const struct comparison *c)
 {
 	const struct diff_run *first = &c->runs[0], *other = first;
@@ -185,7 +186,8 @@ static void put_kinds(struct line *line, const struct comparison *c)
 	put(line, ": their difference has no meaning");
 }
 
-/* "; 9.8ms of it is ". A part that is larger than the whole is not a part of it, since others became shorter: "; 9.8ms more in ". */
+/* Writes "; 9.8ms of it is ". If a part is larger than the whole, because other parts became shorter: "; 9.8ms more
+ * in ". */
 static void put_part(struct line *line, const struct comparison *c, double own)
 {
 	char part[HUMAN_SIZE];

@@ -1,7 +1,7 @@
 /*
- * setup.c: what runs were made with: devices, driver, versions, world size and what the job said about itself (batch size, …), as the facts of their
- * sources name it; and which of that differs between two sides (diff_int.h). Another device or world size makes runs not comparable.
- * Called by run.c and diff.c.
+ * setup.c: reads the settings of runs: devices, driver, versions, world size and what the job states about itself
+ * (batch size, …), from the facts of their sources; and finds which settings differ between two sides (diff_int.h).
+ * Runs with different devices or world sizes cannot be compared. Called by run.c and diff.c.
  */
 #include "diff/diff_int.h"
 
@@ -11,9 +11,9 @@
 #include <stdlib.h>
 
 #define VALUE_BYTES 200u
-#define VALUES_MAX 4 /* of one setting, in one run */
+#define VALUES_MAX 4 /* limit of values of one setting in one run */
 
-/* Members of a trace that say when and how it was written, not with what the job ran. */
+/* Whether a member of a trace describes when and how the file was written, not how the job ran. */
 static bool is_about_the_file(struct str key)
 {
 	static const char *const names[] = { "trace_id",	"traceName", "rank",
@@ -30,7 +30,7 @@ static struct str key_at(const struct model *m, uint32_t fact)
 	return model_str(m, m->fact.key[fact]);
 }
 
-/* What a plane of XSpace says about its device. */
+/* The name of a setting for a fact that an XSpace plane has about its device. */
 static struct str capability_name(struct str key)
 {
 	static const struct {
@@ -48,7 +48,7 @@ static struct str capability_name(struct str key)
 	return STR("");
 }
 
-/* The name of the setting that a fact is; empty when it is none. */
+/* The name of the setting that a fact stands for; empty when it is not a setting. */
 static struct str setting_name(const struct model *m, uint32_t fact)
 {
 	uint32_t parent = m->fact.parent[fact].v, above = parent ? m->fact.parent[parent].v : 0;
@@ -145,7 +145,7 @@ ow_status diff_settings_read(const struct model *m, struct diff_run *run, struct
 	return OW_OK;
 }
 
-/* All values of a setting of one run: "A100, V100". */
+/* Makes a table of the settings of one run; several values of a setting are joined: "A100, V100". */
 ow_status diff_settings_table(const struct diff_run *run, struct table *out)
 {
 	struct buf values;
@@ -189,7 +189,7 @@ static bool has_name(const struct diff_run *run, struct str name)
 	return false;
 }
 
-/* Whether all runs of a side know the setting. */
+/* Whether all runs of a side record the setting. */
 static bool is_known(const struct comparison *c, unsigned side, struct str name)
 {
 	const struct diff_run *runs = c->runs + (side ? c->base : 0);
@@ -201,7 +201,7 @@ static bool is_known(const struct comparison *c, unsigned side, struct str name)
 	return true;
 }
 
-/* Whether some run of either side has a value that some run of the other one does not have. */
+/* Whether some run of one side has a value that some run of the other side does not have. */
 static bool is_different(const struct comparison *c, struct str name)
 {
 	for (size_t a = 0; a < c->base + c->other; a++) {
@@ -218,7 +218,7 @@ static bool is_different(const struct comparison *c, struct str name)
 	return false;
 }
 
-/* All values of a side, each once: "A100, V100". */
+/* Writes all values of a side, each once: "A100, V100". */
 static void put_values(struct buf *to, const struct comparison *c, unsigned side, struct str name)
 {
 	size_t first = side ? c->base : 0, end = side ? c->base + c->other : c->base, count = 0;
@@ -237,7 +237,7 @@ static void put_values(struct buf *to, const struct comparison *c, unsigned side
 		}
 }
 
-/* "device" and what else says which device it is. */
+/* Whether a setting identifies the device: "device" and similar names. */
 static bool is_device(struct str name)
 {
 	return str_starts(name, STR("device"));
@@ -280,7 +280,8 @@ static void put_difference(struct buf *to, const struct comparison *c, struct st
 	buf_add_char(to, '}');
 }
 
-/* A setting that one side does not record is a difference only between files of one format. */
+/* Whether a difference is shown. A setting that one side does not record is a difference only between files of one
+ * format. */
 static bool is_worth_showing(const struct comparison *c, struct str name)
 {
 	return (is_known(c, 0, name) && is_known(c, 1, name)) || !is_different(c, STR("format"));
@@ -296,7 +297,7 @@ static void refuse_if_needed(struct comparison *c, struct str name)
 		refuse(c, "device", name);
 }
 
-/* Names that some run has, each once, in order. */
+/* Lists the names that some run has, each once, in order. */
 static ow_status list_names(const struct comparison *c, struct str **names, size_t *count)
 {
 	size_t most = 1;
@@ -325,7 +326,7 @@ static struct str unit_of(const struct diff_run *run)
 	return run->unit.len ? run->unit : STR("ns");
 }
 
-/* What its values measure, before samples were only counted. */
+/* The metric that the values measure, also if samples are only counted. */
 static struct str metric_of(const struct diff_run *run)
 {
 	struct str metric = run->own_metric.len ? run->own_metric : run->metric;
@@ -333,13 +334,14 @@ static struct str metric_of(const struct diff_run *run)
 	return metric.len ? str_first(metric, MIN(metric.len, 80u)) : STR("timed events");
 }
 
-/* The values are numbers of samples, since that is all that both have. */
+/* Whether the values are numbers of samples, because both sides have only these in common. */
 static bool is_only_counted(const struct diff_run *run)
 {
 	return str_eq(run->metric, STR(METRIC_SAMPLES));
 }
 
-/* Runs that count other things: in another unit, by another metric of samples, whole recordings because some run has no steps. */
+/* Marks runs as not comparable if they measure different things: another unit, another metric of samples, or whole
+ * recordings because some run has no steps. */
 static void refuse_other_kinds(struct comparison *c)
 {
 	const struct diff_run *first = &c->runs[0];

@@ -1,5 +1,6 @@
 /*
- * statistics.c: tests and intervals for two small groups of runs (statistics.h). Called by diff.c. Nothing here knows what is compared.
+ * statistics.c: tests and intervals for two small groups of runs (statistics.h). Called by diff.c. It works on numbers
+ * and does not know what they stand for.
  */
 #include "diff/statistics.h"
 
@@ -7,11 +8,13 @@
 #include <stdlib.h>
 
 #define WAYS_MOST 100000u
-#define WAYS_DRAWN 20000u /* probabilities of 5 % are then known to 0.3 % */
+/* with this many random permutations, a probability of 5 % is known to ± 0.3 % */
+#define WAYS_DRAWN 20000u
 #define LIST_MOST 1024u
 #define LEVEL 0.05
 #define POWER 0.8
-/* What the interval of the means leaves out: less than LEVEL, since runs are few and their noise is skewed or has two modes. */
+/* The probability outside of the interval of the means: smaller than LEVEL, because runs are few and their noise is
+ * skewed or has two modes. */
 #define MEANS_LEVEL 0.04
 
 double stat_mean(const double *x, size_t n)
@@ -94,8 +97,10 @@ static double pooled(const double *a, size_t n, const double *b, size_t m)
 	return n + m < 3 ? 0 : (squares(a, n) + squares(b, m)) / (double)(n + m - 2);
 }
 
-/* The wider one of Welch's interval and Student's with one variance. Welch's alone is too narrow when the smaller side has by chance no run of a
- * slow mode: of 4 against 10 runs with a slow mode in a quarter of them it holds the truth in 93 % of the cases. */
+/* The interval of the difference of means: the wider one of Welch's interval and Student's with one variance. Welch's
+ * alone is too narrow when the smaller side has by chance no run of a slow mode: with 4 against 10 runs and a slow mode
+ * in a quarter of them it contains the true value in 93 % of the cases.
+ */
 struct shift stat_means(const double *a, size_t n, const double *b, size_t m)
 {
 	struct shift s = { stat_mean(b, m) - stat_mean(a, n), (double)NAN, (double)NAN };
@@ -129,7 +134,8 @@ static double ways(size_t n, size_t m)
 struct shuffle {
 	const double *a, *b;
 	size_t n, m;
-	double total, limit; /* sums of side a at least that far from its share count */
+	/* permutations whose sum of side a is at least this far from the expected sum are counted */
+	double total, limit;
 	double share;
 	uint64_t far, all;
 };
@@ -146,7 +152,7 @@ static void count_one(struct shuffle *s, double sum)
 		s->far++;
 }
 
-/* Each way to choose `left` more values from number `from` on. */
+/* Tries each way to choose `left` more values, from index `from` on. */
 static void choose_all(struct shuffle *s, size_t from, size_t left, double sum)
 {
 	if (!left) {
@@ -157,7 +163,8 @@ static void choose_all(struct shuffle *s, size_t from, size_t left, double sum)
 		choose_all(s, i + 1, left - 1, sum + value_of(s, i));
 }
 
-/* The runs of one side, drawn: the first places of a shuffled list. A generator of fixed seed gives the same answer to the same numbers. */
+/* Draws the runs of one side at random: the first places of a shuffled list. A fixed seed gives the same answer for
+ * the same numbers. */
 static void choose_some(struct shuffle *s)
 {
 	size_t all = s->n + s->m;
@@ -209,7 +216,7 @@ double stat_permutation(const double *a, size_t n, const double *b, size_t m)
 	s.total = sum + stat_mean(b, m) * (double)m;
 	s.share = s.total * (double)n / (double)(n + m);
 	s.limit = fabs(sum - s.share) * (1 - 1e-12) - 1e-9 * fabs(s.total) * 1e-6;
-	if (n + m > LIST_MOST) /* with that many runs the means are normally distributed */
+	if (n + m > LIST_MOST) /* with this many runs the means are normally distributed */
 		return by_student(a, n, b, m);
 	if (ways(n, m) <= WAYS_MOST)
 		choose_all(&s, 0, n, 0);
@@ -218,7 +225,7 @@ double stat_permutation(const double *a, size_t n, const double *b, size_t m)
 	return (double)s.far / (double)s.all;
 }
 
-/* The level that the exact test really has: its probabilities are steps. */
+/* The level that the exact test really has: its probabilities are discrete. */
 static double attained_level(size_t n, size_t m)
 {
 	double all = ways(n, m);
@@ -226,8 +233,10 @@ static double attained_level(size_t n, size_t m)
 	return all > 1e6 ? LEVEL : floor(LEVEL * all / 2) * 2 / all;
 }
 
-/* For normal noise. A test with few ways to shuffle sees less than Student's of the same level, and the deviation of a few runs is on
- * average smaller than the true one; both factors were found by simulation. */
+/* The smallest detectable change, for normal noise. A permutation test with few permutations detects less than
+ * Student's test of the same level, and the deviation of a few runs is on average smaller than the true one; both
+ * correction factors were found by simulation.
+ */
 static double detectable(double variance, size_t n, size_t m)
 {
 	double level = attained_level(n, m), degrees = (double)(n + m - 2);
@@ -261,7 +270,7 @@ static int by_value(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-/* How many of the smallest differences lie outside of the interval: the largest k with P(U < k) <= 2.5 %. */
+/* The number of the smallest differences that lie outside of the interval: the largest k with P(U < k) <= 2.5 %. */
 static size_t outside(struct mem *mem, size_t n, size_t m)
 {
 	size_t most = n * m, k = 0;

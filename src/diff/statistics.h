@@ -8,27 +8,27 @@
 
 #include "base/mem.h"
 
-/* With this many runs a side a change can be seen at the level of 5 %. */
+/* With this many runs on each side a change can be detected at the level of 5 %. */
 #define RUNS_LEAST 4
 
 struct shift {
-	double estimate, low, high; /* 95 %; NaN where a side has one run */
+	double estimate, low, high; /* 95 % interval; NaN if a side has only one run */
 };
 
 double stat_mean(const double *x, size_t n);
-/* Two-sided probability of a difference of means that large, if the runs were shuffled. Exact up to 100,000 ways to shuffle, else of 20,000
- * drawn ones. 1 when a side is empty. */
+/* Two-sided probability of a difference of means at least this large, if the runs were shuffled. Exact up to 100,000
+ * permutations, else from 20,000 random ones. 1 when a side is empty. */
 double stat_permutation(const double *a, size_t n, const double *b, size_t m);
-/* b - a. */
+/* The difference of the means, b - a. */
 struct shift stat_means(const double *a, size_t n, const double *b, size_t m);
-/* The median of all differences b - a; false without memory. */
+/* The median of all differences b - a; false if memory runs out. */
 bool stat_hodges_lehmann(struct mem *mem, const double *a, size_t n, const double *b, size_t m,
 			 struct shift *out) OW_MUST_CHECK;
-/* The change that the permutation test sees in 4 of 5 cases; NaN when it cannot see any. */
+/* The change that the permutation test detects in 4 of 5 cases; NaN when it cannot detect any. */
 double stat_detectable(const double *a, size_t n, const double *b, size_t m);
-/* Runs a side that would be needed to see `change`; 0 when unknown. */
+/* Runs needed on each side to detect `change`; 0 when unknown. */
 size_t stat_runs_needed(const double *a, size_t n, const double *b, size_t m, double change);
-/* Benjamini and Hochberg: turns probabilities into false discovery rates; false without memory. */
+/* Converts probabilities to false discovery rates (Benjamini and Hochberg); false if memory runs out. */
 bool stat_adjust(struct mem *mem, double *p, size_t n) OW_MUST_CHECK;
 double student_quantile(double p, double degrees);
 

@@ -1,6 +1,6 @@
 /*
- * bigquery.c: names, schemas and a script for BigQuery's loader, beside the exported files: column names that it
- * accepts, a schema per table, and the bq commands. BigQuery has no unsigned 64-bit integers: those columns become
+ * bigquery.c: writes names, schemas and a script for BigQuery's loader, beside the exported files: column names that it
+ * accepts, a schema for each table, and the bq commands. BigQuery has no unsigned 64-bit integers: those columns become
  * NUMERIC, which holds all of them. See docs/export.md.
  */
 #include "export/format.h"
@@ -11,7 +11,7 @@
 
 #define NAME_MAX_LEN 300
 
-/* Names that begin so are BigQuery's own. */
+/* Prefixes of names that BigQuery reserves. */
 static const char *const reserved[] = { "_TABLE_",	  "_FILE_",   "_PARTITION",
 					"_ROW_TIMESTAMP", "__ROOT__", "_COLIDENTIFIER",
 					"_CHANGE_",	  "_STREAM_" };
@@ -122,7 +122,7 @@ void bigquery_load(struct buf *to, const struct export_table *table)
 		put_line(to, table, "--replace", table->target);
 		return;
 	}
-	/* bq takes one file of this machine at a time. */
+	/* bq loads one local file at a time. */
 	buf_printf(
 		to,
 		"replace=--replace\nfor file in $(find %s -type f -name 'part-*' | sort); do\n\t",

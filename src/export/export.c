@@ -50,7 +50,7 @@ static const char *packing_extension(const struct export_table *table)
 	return ends[stream_packing(table)];
 }
 
-/* One file, from the block that was read last. */
+/* Writes one file, from the block that was read last on. */
 static ow_status fill_file(struct export_table *table, struct ow_error *err)
 {
 	const struct export_format *format = table->options->format;
@@ -120,7 +120,7 @@ static ow_status write_group(struct export_table *table, const struct export_gro
 	return status;
 }
 
-/* All runs together: one group. */
+/* Writes the rows of all runs together, as one group. */
 static ow_status write_together(struct export_table *table, const char *target,
 				struct ow_error *err)
 {
@@ -223,22 +223,22 @@ static ow_status write_rows(struct export_table *table, struct ow_error *err)
 	return status;
 }
 
-/* What the whole export has. */
+/* State of the whole export. */
 struct exporting {
 	const struct export_options *options;
 	const struct table_run *runs;
 	size_t run_count;
 	struct mem *mem;
 	struct place place;
-	struct buf script; /* load.sh */
-	void *shared;	   /* the format's own */
+	struct buf script; /* text of load.sh */
+	void *shared;	   /* state that the format shares between tables */
 	enum export_packing packing;
 	const struct table_source **relations;
 	size_t relation_count;
 	struct export_summary *summary;
 };
 
-/* Finds the columns that become folders, the columns to order by, and the names of all. */
+/* Finds the columns that become folders, the columns to sort by, and the names of all columns. */
 static ow_status look_at_columns(struct exporting *e, struct export_table *table,
 				 struct arena *arena, struct ow_error *err)
 {
@@ -376,7 +376,7 @@ static ow_status add_relation(struct exporting *e, struct str name, struct ow_er
 	return OW_OK;
 }
 
-/* Views have parameters and are results: they are exported only when named. */
+/* Chooses the tables. Views have parameters and are results, so they are exported only when named. */
 static ow_status choose_tables(struct exporting *e, struct arena *arena, struct ow_error *err)
 {
 	const struct ow_list *tables = &e->options->tables;
@@ -428,7 +428,7 @@ static ow_status choose_packing(struct exporting *e, struct ow_error *err)
 	return OW_OK;
 }
 
-/* Some table must have the column to sort by. Tables in which it cannot be sorted stay as they are. */
+/* Checks that some table has the column to sort by. Tables that cannot be sorted by it keep their order. */
 static ow_status check_sort(const struct exporting *e, struct ow_error *err)
 {
 	const char *sort = e->options->sort;
@@ -465,7 +465,7 @@ static ow_status check_target(const struct exporting *e, const char *name, struc
 	return error_set(err, OW_E_USAGE, "%s already exists; --overwrite replaces it", path);
 }
 
-/* Before any work: fails if part of the export exists already, unless it may be overwritten. */
+/* Before any other work: fails if a part of the export already exists, unless it may be overwritten. */
 static ow_status check_targets(struct exporting *e, struct arena *arena, struct ow_error *err)
 {
 	if (e->options->overwrite)

@@ -1,11 +1,9 @@
 /*
- * export.h: relations as files for other programs: Parquet, newline-delimited JSON, CSV, Arrow. Called by
- * api/export.c. Rows are read and written in blocks, so memory does not grow with a table; only an order
- * that is not the table's own costs 32 bytes per row.
- *
- * A table becomes one file DIR/event.csv, or, when it is partitioned or split, a folder: DIR/event/part-0.csv,
- * DIR/event/run=a/step=5/part-0.csv. Files are written in a hidden folder inside DIR first and appear by a
- * rename, table by table; an export that ends early leaves nothing incomplete.
+ * export.h: writes relations as files for other programs: Parquet, newline-delimited JSON, CSV, Arrow. Called by
+ * api/export.c. Rows are read and written in blocks, so memory does not grow with a table; only sorting by another
+ * column needs 32 bytes per row. A table becomes one file DIR/event.csv, or, when it is partitioned or split, a folder:
+ * DIR/event/part-0.csv, DIR/event/run=a/step=5/part-0.csv. Files are first written in a hidden folder inside DIR and
+ * appear by a rename, table by table; an export that ends early leaves nothing incomplete.
  */
 #ifndef EXPORT_EXPORT_H
 #define EXPORT_EXPORT_H
@@ -16,7 +14,7 @@
 
 enum export_partition { PARTITION_NONE, PARTITION_RUN, PARTITION_STEP };
 enum export_packing {
-	PACKING_DEFAULT, /* what the format is usually packed with */
+	PACKING_DEFAULT, /* the usual compression of the format */
 	PACKING_NONE,
 	PACKING_GZIP,
 	PACKING_ZSTD
@@ -25,17 +23,19 @@ enum export_packing {
 struct export_options {
 	const char *dir;
 	const struct export_format *format;
-	struct ow_list tables; /* by name; none = all but the views */
+	struct ow_list tables; /* names of tables; none = all but the views */
 	enum export_partition partition;
-	const char *sort; /* a column; tables without it keep their order. NULL = their order */
+	/* column to sort by; tables without it keep their order. NULL = no sorting */
+	const char *sort;
 	enum export_packing packing;
-	uint64_t file_bytes; /* begin another file after about this many; 0 = never */
-	bool bigquery;	/* names, types and values as BigQuery loads them; schemas and load.sh */
-	bool overwrite; /* files of the same name are replaced */
-	/* Called now and then with rows; false cancels. May be NULL. */
+	uint64_t file_bytes; /* begin another file after about this many bytes; 0 = never */
+	/* write names, types and values as BigQuery loads them, schemas and load.sh */
+	bool bigquery;
+	bool overwrite; /* replace files of the same name */
+	/* Called now and then with the number of rows; returns false to cancel. May be NULL. */
 	bool (*progress)(void *arg, const char *table, uint64_t done, uint64_t total);
 	void *progress_arg;
-	/* What Parquet is written through may use; see sql/sql.h. */
+	/* Limits for DuckDB, which writes Parquet; see sql/sql.h. */
 	uint64_t memory_limit;
 };
 
@@ -43,10 +43,10 @@ struct export_summary {
 	uint64_t tables, files, rows, bytes;
 };
 
-/* The format of that name; NULL when there is none. */
+/* Finds a format by name; NULL when there is none. */
 const struct export_format *export_format_find(const char *name);
 
-/* One table as a Parquet file, which is overwritten. */
+/* Writes one table as a Parquet file; an existing file is overwritten. */
 ow_status export_parquet_file(struct table *t, const char *path, struct mem *mem,
 			      struct ow_error *err);
 

@@ -1,8 +1,8 @@
 /*
- * export_arrow.c: files of Arrow's IPC format: a schema, a dictionary per text column, batches of rows, and a footer
- * with their places. A dictionary is written once, before all batches, because many readers know no other way; so all
- * texts are read before the first file of a group is written. Texts without a dictionary in the table are written as
- * they are. The messages are in table/arrow_ipc.h.
+ * export_arrow.c: writes files of Arrow's IPC format: a schema, a dictionary for each text column, batches of rows, and
+ * a footer with their offsets. A dictionary is written once, before all batches, because many readers require that; so
+ * all texts are read before the first file of a group is written. Texts without a dictionary in the table are written
+ * directly. The messages are in table/arrow_ipc.h.
  */
 #include "base/vec.h"
 #include "export/format.h"
@@ -20,7 +20,7 @@ struct arrow_file {
 	struct arrow_blocks dictionaries, batches;
 };
 
-/* Reads the columns that have dictionaries. */
+/* Reads the columns that have dictionaries, to collect their texts. */
 static ow_status collect_texts(struct export_table *table, struct arrow_file *a,
 			       struct ow_error *err)
 {
@@ -69,7 +69,7 @@ static void release(struct export_table *table)
 	table->state = NULL;
 }
 
-/* Remembers where a message is, and writes what there is. */
+/* Stores the offset of a message for the footer, and writes the buffered bytes. */
 static ow_status note_block(struct export_table *table, struct arrow_blocks *blocks,
 			    struct arrow_block block, struct ow_error *err)
 {

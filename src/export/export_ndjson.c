@@ -5,7 +5,7 @@
  */
 #include "export/format.h"
 
-/* {"run": and ,"id": and so on, made once. */
+/* Texts before the values of a row, {"run": and ,"id": and so on, made once. */
 struct heads {
 	struct arena arena;
 	struct str *of;

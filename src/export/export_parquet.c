@@ -1,8 +1,8 @@
 /*
- * export_parquet.c: Parquet, written by DuckDB from the relations in place: COPY (SELECT … FROM event) TO …. DuckDB
- * reads them through a stream: all cores encode, and the order is kept. It also makes the folders of partitions, limits
- * the size of files and sorts, and spills next to the files when memory is short. One session serves all tables of an
- * export.
+ * export_parquet.c: Parquet, written by DuckDB directly from the relations: COPY (SELECT … FROM event) TO …. DuckDB
+ * reads them through a stream, so that all cores encode and the order is kept. DuckDB also creates the folders of
+ * partitions, limits the size of files and sorts, and spills next to the files when memory is short. One session serves
+ * all tables of an export.
  */
 #include "export/format.h"
 
@@ -26,7 +26,8 @@ static ow_status open_session(struct export_table *table, struct parquet **out,
 	struct parquet *p = *table->shared;
 	struct sql_options options = { .memory_limit = table->options->memory_limit,
 				       .temp_dir = table->staging,
-				       .allow_io = true, /* all the SQL is ours */
+				       /* safe, because all SQL comes from this file */
+				       .allow_io = true,
 				       .progress = on_progress };
 	ow_status status;
 
@@ -71,7 +72,7 @@ static ow_status run_statement(struct sql *sql, const struct buf *text, struct o
 }
 
 #define STREAM "rows of the table"
-/* DuckDB's default. Readers skip whole groups by their statistics, and pay for each. */
+/* Rows of a row group, DuckDB's default. Readers skip whole groups by their statistics, but each group has a cost. */
 #define GROUP_ROWS 122880
 
 static void put_columns(struct buf *to, const struct export_table *table)
@@ -91,7 +92,7 @@ static void put_columns(struct buf *to, const struct export_table *table)
 	}
 }
 
-/* Rows that are equal in the column stay in the table's order. */
+/* Writes ORDER BY; rows with equal values keep the table's order. */
 static void put_order(struct buf *to, const struct export_table *table)
 {
 	if (table->sort == ORDER_NONE)
@@ -113,7 +114,8 @@ static void put_key(struct buf *to, const char *column)
 	buf_release(&key);
 }
 
-/* Parquet has no place for units; other programs find them in the metadata of the file: opwatch.unit.ts = ns. */
+/* Writes the units of columns into the metadata of the file, opwatch.unit.ts = ns, because Parquet columns have no
+ * units. */
 static void put_units(struct buf *to, const struct table *t, const char *const *names)
 {
 	buf_puts(to, ", KV_METADATA {'opwatch.table': ");
@@ -194,7 +196,8 @@ static ow_status write_table(struct export_table *table, struct ow_error *err)
 ow_status export_parquet_file(struct table *t, const char *path, struct mem *mem,
 			      struct ow_error *err)
 {
-	struct sql_options options = { .allow_io = true }; /* all the SQL is ours */
+	/* safe, because all SQL comes from this file */
+	struct sql_options options = { .allow_io = true };
 	struct sql *sql;
 	ow_status status;
 	struct buf text;

@@ -1,6 +1,6 @@
 /*
- * place.c: where an export goes: its folder, the hidden one inside where everything is written first, and the
- * renames that make tables appear. See format.h.
+ * place.c: the folders of an export: the target, the hidden staging folder inside it where everything is written first,
+ * and the renames that make tables appear. See format.h.
  */
 #include "export/format.h"
 
@@ -51,7 +51,7 @@ ow_status place_folders(const char *path, struct mem *mem, struct ow_error *err)
 	return status;
 }
 
-/* Children before their folders. */
+/* Walks a tree; children come before their folders. */
 static FTS *walk(const char *path)
 {
 	char *const paths[] = { (char *)(uintptr_t)path, NULL };
@@ -116,7 +116,8 @@ ow_status place_name_unknown(const char *path, const char *name, const char *wan
 }
 
 #define STAGING ".opwatch-export-"
-#define STAGING_AGE_S 60 /* the process of that number may be another one by then */
+/* younger staging folders are kept: the process id in their name may have been reused */
+#define STAGING_AGE_S 60
 
 /* Whether the folder has files of the user that were moved there and exist nowhere else. */
 static bool holds_files(const char *path)
@@ -132,7 +133,8 @@ static bool holds_files(const char *path)
 	return found;
 }
 
-/* The writer holds a lock on its folder, which ends with it however it ends. */
+/* Whether a staging folder is abandoned: its writer holds a lock on it, which the system releases when the writer
+ * ends. */
 static bool is_abandoned(const char *path, const char *name)
 {
 	long pid = strtol(name + strlen(STAGING), NULL, 10);
@@ -211,14 +213,15 @@ ow_status place_open(struct place *place, struct mem *mem, const char *dir, stru
 				      ? open(place->staging, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 				      : -1;
 		if (place->lock >= 0)
-			(void)flock(place->lock, LOCK_EX | LOCK_NB); /* not on every file system */
+			/* some file systems have no locks */
+			(void)flock(place->lock, LOCK_EX | LOCK_NB);
 	}
 	if (status != OW_OK)
 		place_close(place, true);
 	return status;
 }
 
-/* From the inside to the outside, as long as they are empty. */
+/* Removes the folders that were created, from the innermost to the outermost, as long as they are empty. */
 static void remove_created(struct place *place)
 {
 	char *path = arena_cstr(&place->arena, str_from(place->dir));
@@ -281,7 +284,8 @@ ow_status place_publish(struct place *place, const char *name, bool overwrite, s
 	to = arena_printf(&place->arena, "%s/%.*s", place->dir, (int)len, name);
 	if (!from || !to)
 		return error_no_memory(err);
-	/* At once where the file system can: killed in between, an older file would be gone. */
+	/* One atomic rename, if the file system supports it: if the process were killed between two, an older file
+	 * would be lost. */
 	if (overwrite && can_replace(to) &&
 	    renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0)
 		return OW_OK;

@@ -1,6 +1,6 @@
 /*
- * stream.c: files that are written from front to back and packed on the way; the formats of export use it. Does not
- * choose names or folders: that is place.c.
+ * stream.c: files that are written sequentially and compressed on the way; the formats of export use it. It does not
+ * choose names or folders: place.c does.
  */
 #include "export/stream.h"
 

@@ -1,6 +1,7 @@
 /*
- * fleet.c: the thread that makes roll-ups of all jobs of the daemon, and the places that they go to. Called by ow_daemon in
- * src/api. Each place has its own queue and thread (outbox.h): none waits for another, and none for a job.
+ * fleet.c: the thread that makes roll-ups of all jobs of the daemon, and the destinations that they are sent to. Called
+ * by ow_daemon in src/api. Each destination has its own queue and thread (outbox.h), so that none waits for another,
+ * and no job waits.
  */
 #include "fleet/fleet.h"
 
@@ -27,7 +28,7 @@
 #define GRACE_NS 5000000000LL
 #define MEMORY_LIMIT ((size_t)256 << 20)
 
-/* The server for all hosts. */
+/* The ClickHouse server that stores the roll-ups of all hosts. */
 struct warehouse {
 	struct mem *mem;
 	struct arena arena;
@@ -45,17 +46,17 @@ struct fleet {
 	struct web_hook otlp, hook;
 	struct command_hook program;
 	struct outbox *to_warehouse, *to_otlp, *to_hook, *to_program;
-	/* the thread that makes roll-ups */
+	/* The thread that makes roll-ups. */
 	pthread_t thread;
 	bool started;
 	volatile bool stop;
 	struct watch watch;
 	struct process_table table;
 	int64_t asked_ns, sent_ns;
-	/* for questions from outside */
+	/* The server that answers requests about jobs. */
 	struct server *server;
 	pthread_mutex_t lock;
-	struct buf answer; /* the jobs of the last roll-up, a row each */
+	struct buf answer; /* the jobs of the last roll-up, one row each */
 };
 
 static void report(const struct fleet *f, const char *text)
@@ -97,7 +98,7 @@ static ow_status create_tables(struct warehouse *w, struct ow_error *err)
 	return OW_OK;
 }
 
-/* `kind` is the table; the text has its rows. */
+/* Sends rows; `kind` is the number of the table. */
 static enum outbox_result send_rows(void *arg, uint32_t kind, struct str text,
 				    const volatile bool *stop, char why[512])
 {
@@ -133,7 +134,7 @@ static bool is_watched(const struct watch *w, const char *path)
 	return false;
 }
 
-/* Adds jobs that are new at the daemon. A daemon that does not answer is starting or ending. */
+/* Adds new jobs of the daemon. A daemon that does not answer is starting or ending. */
 static void ask_daemon(struct fleet *f)
 {
 	struct ow_error err = { 0 };
@@ -237,7 +238,7 @@ static void send_all(struct fleet *f)
 	buf_release(&otlp);
 }
 
-/* Jobs that have ended are sent once more and then forgotten. */
+/* Removes jobs that have ended, after they were sent once more. */
 static void forget_ended(struct fleet *f)
 {
 	bool any = false;
@@ -272,7 +273,7 @@ static bool turn(struct fleet *f)
 	return true;
 }
 
-/* Without memory it starts over: the jobs are more important. */
+/* The thread's function. If memory runs out it starts over, because the jobs are more important. */
 static void *make_rollups(void *arg)
 {
 	struct fleet *f = arg;
@@ -343,7 +344,7 @@ static const struct server_route routes[] = {
 	{ .method = SERVER_GET, .path = "/jobs", .handle = answer_jobs },
 };
 
-/* Without a token nothing is opened, on whatever address. */
+/* Opens the server. Without a token no server is opened, on any address. */
 static ow_status open_server(struct fleet *f, struct ow_error *err)
 {
 	const char *text = f->options.listen, *colon = strrchr(text, ':');

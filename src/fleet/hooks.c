@@ -120,7 +120,7 @@ ow_status command_hook_check(const char *program, struct ow_error *err)
 			 program);
 }
 
-/* Its own group, the usual signals, the message as standard input. */
+/* Starts the program with its own process group, default signals, and the message as standard input. */
 static int start(const char *program, int in, pid_t *pid)
 {
 	char *argv[] = { (char *)program, NULL };
@@ -162,7 +162,8 @@ static bool wait_for(pid_t pid, int64_t until_ns, const volatile bool *stop, int
 	}
 }
 
-/* The whole message before it starts: it need not read it, and we never wait for it. */
+/* Writes the whole message to a file before the program starts: the program need not read it, and opwatch never
+ * waits for it. */
 static int open_message(struct str text)
 {
 	int fd = memfd_create("message", MFD_CLOEXEC);

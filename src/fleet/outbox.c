@@ -1,6 +1,6 @@
 /*
- * outbox.c: a queue of messages and the thread that sends them. Used by fleet.c, once for each place. It knows nothing of what
- * is sent. Pauses between attempts grow from one second to thirty.
+ * outbox.c: a queue of messages and the thread that sends them. fleet.c uses one for each destination. It does not know
+ * the content of messages. Pauses between attempts grow from one second to thirty.
  */
 #include "fleet/outbox.h"
 
@@ -29,10 +29,11 @@ struct outbox {
 	struct message *first, *last;
 	size_t bytes;
 	struct outbox_counts counts;
-	bool ending;	    /* send what is left */
-	volatile bool stop; /* at once */
+	bool ending;	    /* the thread sends the remaining messages and ends */
+	volatile bool stop; /* the thread ends at once */
 	bool done;
-	bool away, refusing; /* and that was reported */
+	/* the destination is away, or refuses messages, and that was reported */
+	bool away, refusing;
 	uint64_t dropped_before;
 };
 
@@ -54,7 +55,7 @@ static void report(const struct outbox *o, const char *format, ...)
 				   MIN((size_t)len, sizeof(text) - 1));
 }
 
-/* The caller has the lock. */
+/* Removes the first message. The caller holds the lock. */
 static struct message *take_first(struct outbox *o)
 {
 	struct message *m = o->first;
@@ -102,7 +103,7 @@ void outbox_counts(struct outbox *o, struct outbox_counts *counts)
 	pthread_mutex_unlock(&o->lock);
 }
 
-/* The caller has the lock. Until it is time, or all ends. */
+/* Waits for some time, or until the thread has to end. The caller holds the lock. */
 static void sleep_for(struct outbox *o, int64_t ns)
 {
 	int64_t until = steady_ns() + ns;
@@ -112,7 +113,7 @@ static void sleep_for(struct outbox *o, int64_t ns)
 		;
 }
 
-/* The caller has the lock, which is not held while it is sent. False: try it again. */
+/* Sends one message. The caller holds the lock, which is released while sending. False: try it again. */
 static bool send_one(struct outbox *o, struct message *m)
 {
 	enum outbox_result result;
@@ -129,7 +130,7 @@ static bool send_one(struct outbox *o, struct message *m)
 	}
 	o->counts.sent += result == OUTBOX_SENT;
 	o->counts.refused += result == OUTBOX_REFUSED;
-	if (result == OUTBOX_REFUSED && !o->refusing) /* once, not for each */
+	if (result == OUTBOX_REFUSED && !o->refusing) /* reported once, not for each message */
 		report(o, "%s: not taken: %.400s", o->name, why);
 	o->refusing = result == OUTBOX_REFUSED;
 	if (o->away && result == OUTBOX_SENT) {
@@ -160,7 +161,7 @@ static void *send_always(void *arg)
 			if (o->ending)
 				pause = PAUSE_LEAST_NS / 10;
 			sleep_for(o, pause);
-			if (o->ending && !o->stop) { /* sleep_for returns at once then */
+			if (o->ending && !o->stop) { /* sleep_for returns at once in this case */
 				pthread_mutex_unlock(&o->lock);
 				nanosleep(&(struct timespec){ .tv_nsec = PAUSE_LEAST_NS / 10 },
 					  NULL);

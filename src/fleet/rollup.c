@@ -1,5 +1,5 @@
 /*
- * rollup.c: rows and metrics of running jobs as JSON. Called by fleet.c with what the watch made of the recordings. It sends
+ * rollup.c: writes rows and metrics of running jobs as JSON. fleet.c calls it with the results of the watch. It sends
  * nothing. Unknown values are null, and are left out of the metrics.
  */
 #include "fleet/rollup.h"
@@ -70,7 +70,7 @@ static void begin_row(struct buf *to, const struct rollup *r, const char *job)
 	char day[16] = "1970-01-01";
 	struct tm utc;
 
-	/* In UTC, and seconds since 1970: no time zone of a server changes them. */
+	/* In UTC, as seconds since 1970, so that a server's time zone does not change them. */
 	if (gmtime_r(&seconds, &utc))
 		strftime(day, sizeof(day), "%Y-%m-%d", &utc);
 	buf_printf(to, "{\"day\": \"%s\", \"time\": %" PRId64 ", \"time_ns\": %" PRId64, day,
@@ -191,10 +191,10 @@ void otlp_begin(struct buf *to, const struct rollup *r)
 struct point {
 	const struct rollup *r;
 	const struct ow_job *job;
-	const char *key, *value; /* one attribute more, or NULL */
+	const char *key, *value; /* an additional attribute, or NULL */
 };
 
-/* Whole numbers of 64 bits are texts in this JSON. */
+/* Begins a metric. 64-bit integers are texts in this JSON. */
 static void begin_metric(struct buf *to, const char *name, const char *unit, bool sum, bool first)
 {
 	buf_printf(to, "%s{\"name\":\"%s\",\"unit\":\"%s\",\"%s\":{", first ? "" : ",", name, unit,

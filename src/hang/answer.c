@@ -1,7 +1,7 @@
 /*
- * answer.c: what can be concluded about a job that hangs (hang_table of hang.h): from the waits of waits.h, or, when
- * there are only stacks, from where the ranks are. Called by the library and by the daemon's watch. Every sentence is
- * about what the files show; what they cannot show makes the answer uncertain.
+ * answer.c: draws conclusions about a job that hangs (hang_table of hang.h): from the waits of waits.h, or, when there
+ * are only stacks, from the calls that the ranks are in. Called by the library and by the daemon's watch. Every
+ * sentence is based on what the files show; gaps in the files make the answer uncertain.
  */
 #include "hang/answer.h"
 
@@ -52,7 +52,7 @@ static bool conclude_crash(struct answer *a)
 			why = why.len ? why : a->job->processes[w->ranks[r].about].ended_why;
 			answer_blame(a, r);
 		}
-	/* when all have ended, one after the other, it is not known which was the first */
+	/* if all ranks have ended, one after the other, it is unknown which one ended first */
 	if (!ended || (ended == (size_t)w->world && w->world > 1)) {
 		a->rank_count = 0;
 		return false;
@@ -103,7 +103,8 @@ static bool conclude_mismatch(struct answer *a)
 	return true;
 }
 
-/* The meetings that a rank waits in and that something keeps from ending. `before`: only those that it entered before. */
+/* Finds the next meeting that a rank waits in and that something blocks. `before`: only meetings that the rank
+ * entered before this order. */
 static ssize_t next_blocked(const struct answer *a, int32_t rank, int64_t before, size_t *at)
 {
 	const struct wait_rank *r = &a->w->ranks[rank];
@@ -124,7 +125,7 @@ static int64_t order_limit(const struct missing *x)
 	return x->kind == NOT_STARTED ? x->order : INT64_MAX;
 }
 
-/* Whether the rank itself waits for others. */
+/* Whether the missing rank itself waits for other ranks. */
 static bool is_blocked(const struct answer *a, const struct missing *x)
 {
 	size_t at = 0;
@@ -134,10 +135,11 @@ static bool is_blocked(const struct answer *a, const struct missing *x)
 
 struct visit {
 	size_t meeting, missing,
-		at; /* which of its missing ranks, and which of that one's meetings */
+		/* index among the meeting's missing ranks, and index among that rank's meetings */
+		at;
 };
 
-/* The ranks from where the path comes back to where it ends. */
+/* Names the ranks of a cycle: those on the path from its entry at depth `back` to its end. */
 static bool name_cycle(struct answer *a, const struct visit *path, size_t depth, size_t back)
 {
 	size_t from = depth;
@@ -155,7 +157,7 @@ static bool name_cycle(struct answer *a, const struct visit *path, size_t depth,
 	return true;
 }
 
-/* Depth first over meetings: from a meeting to those that its missing ranks wait in. */
+/* Searches a cycle of waits, depth first over meetings: from a meeting to those that its missing ranks wait in. */
 static bool find_cycle(struct answer *a, bool *found)
 {
 	const struct waits *w = a->w;
@@ -228,7 +230,7 @@ static bool came_before(const struct hang_meeting *x, const struct hang_meeting 
 	return x->waiters > y->waiters;
 }
 
-/* Ranks that did not come and wait for none: of the meeting that waits longest. */
+/* Finds ranks that did not come to the meeting that waits longest, and that do not wait themselves. */
 static bool find_culprits(struct answer *a, bool *late)
 {
 	const struct waits *w = a->w;
@@ -252,7 +254,7 @@ static bool find_culprits(struct answer *a, bool *late)
 	return true;
 }
 
-/* If some ranks have not entered and others have not started, the former are the cause. */
+/* If some ranks have not entered and others have not started, those that have not entered are the cause. */
 static void prefer_not_entered(struct answer *a, bool *late)
 {
 	size_t kept = 0;
@@ -272,7 +274,7 @@ static void prefer_not_entered(struct answer *a, bool *late)
 #define ALIVE_OPS 3u
 #define ALIVE_NS ((int64_t)1000000000)
 
-/* Whether a rank went on for some time after a moment: one call that was under way does not say that it still does. */
+/* Whether a rank did more than one thing after a moment: a single call may have been running already. */
 static bool goes_on_after(const struct answer *a, uint32_t process, int64_t ns)
 {
 	int64_t last_ns = a->job->processes[process].last_ns;
@@ -284,7 +286,7 @@ static bool goes_on_after(const struct answer *a, uint32_t process, int64_t ns)
 	       (last_ns > ns && (uint64_t)last_ns - (uint64_t)ns >= (uint64_t)ALIVE_NS);
 }
 
-/* The rank did other things after the others had come: it is late, but it lives. */
+/* Whether the missing rank did other things after the others had come: it is late, but it still works. */
 static bool is_alive(const struct answer *a, const struct hang_meeting *m)
 {
 	int64_t elapsed = a->w->last_ns - m->last_ns, alive = 0;
@@ -465,7 +467,7 @@ static bool conclude(struct answer *a)
 	return true;
 }
 
-/* Whether the answer has a row for the rank: known ranks, and unknown ones between them. */
+/* Whether the answer has a row for the rank: all known ranks, and unknown ones between them. */
 static bool has_row(const struct answer *a, int32_t rank)
 {
 	const struct wait_rank *r = &a->w->ranks[rank];

@@ -1,12 +1,13 @@
 /*
- * answer_stacks.c: what can be concluded when only stacks are known: ranks that are in a collective wait for those that are not.
- * Called by answer.c for dumps of py-spy and for recordings. A stack shows one moment; a recording also shows for how long.
+ * answer_stacks.c: conclusions when only stacks are known: ranks that are in a collective wait for those that are not.
+ * answer.c calls it for dumps of py-spy and for recordings. A stack shows one moment; a recording also shows for how
+ * long.
  */
 #include "hang/answer.h"
 
 struct stack_view {
-	struct str call; /* the collective that the process is in; empty: none */
-	bool waits;	 /* for a device, or in backward */
+	struct str call; /* name of the collective that the process is in; empty: none */
+	bool waits;	 /* the process waits for a device, or in backward */
 };
 
 static struct stack_view view_stack(struct str stack)
@@ -22,7 +23,8 @@ static struct stack_view view_stack(struct str stack)
 		dot = str_rfind_char(name, '.');
 		name = dot == STR_NONE ? name : str_skip(name, dot + 1);
 		if (hang_is_collective_call(name, file))
-			v.call = name; /* the outermost: what the program called */
+			/* the outermost collective call: the one that the program made */
+			v.call = name;
 		v.waits = v.waits || hang_is_waiting_call(name, file);
 	}
 	return v;
@@ -35,16 +37,18 @@ static const struct hang_process *about_of(const struct answer *a, int32_t rank)
 	return about == UINT32_MAX ? NULL : &a->job->processes[about];
 }
 
-/* What the stacks of all ranks say together. */
+/* Summary of the stacks of all ranks. */
 struct stacks_view {
 	size_t known, in_call,
-		waiting;	 /* ranks: with a stack, in a collective, waiting in another way */
-	bool same;		 /* all that are in one are in the same, at the same place */
-	struct str call, frames; /* that most are in */
+		/* number of ranks with a stack, in a collective, waiting in another way */
+		waiting;
+	/* all ranks that are in a collective are in the same one, at the same place */
+	bool same;
+	struct str call, frames; /* name and frames of the collective that most ranks are in */
 	int64_t standing_ns, longest_gap_ns;
 };
 
-/* The stack from the collective on: two ranks with the same one are in the same call of the program. */
+/* The stack from the collective call on: two ranks with the same text are in the same call of the program. */
 static struct str stack_below_call(struct str stack)
 {
 	struct str rest = stack, line, name, file, number, below = STR("");
@@ -101,7 +105,8 @@ static struct stacks_view view_stacks(const struct answer *a)
 	return all;
 }
 
-/* The number of the collective, if all that wait have entered as many, and those to blame one less. */
+/* Finds the number of the collective, if all waiting ranks have entered equally many, and the ranks to blame one
+ * less. */
 static void number_stacks(struct answer *a)
 {
 	int64_t entered = 0;
@@ -126,12 +131,13 @@ static void number_stacks(struct answer *a)
 		a->sequence = entered;
 }
 
-/* Its number is known, all ranks are, and they stand many times longer than ever before. */
+/* The answer is certain if the number of the collective and all ranks are known, and the ranks wait this many times
+ * longer than ever before. */
 #define SURE_TIMES 20
 #define SURE_NS (5 * 1000000000LL)
 #define LATE_TIMES 2
 
-/* They wait no longer than between other collectives of the recording. */
+/* Whether the ranks wait no longer than between other collectives of the recording. */
 static bool is_late(const struct stacks_view *all)
 {
 	return all->longest_gap_ns > 0 && all->standing_ns / LATE_TIMES < all->longest_gap_ns;

@@ -1,5 +1,5 @@
 /*
- * answer_table.c: the answer about a job as a table (answer.h): a row per rank, and the values beside the rows that
+ * answer_table.c: the answer about a job as a table (answer.h): a row for each rank, and the extra values that
  * docs/hang.md lists. Called by answer.c.
  */
 #include "hang/answer.h"
@@ -61,7 +61,7 @@ static void set_number(struct table *t, uint32_t row, uint32_t column, int64_t v
 		table_set_unknown(t, row, column);
 }
 
-/* The meeting that a row is about: the one that the rank waits in, else the answer's. */
+/* The meeting that a row describes: the one that the rank waits in, else the answer's. */
 static ssize_t row_meeting(const struct answer *a, int32_t rank)
 {
 	const struct wait_rank *r = &a->w->ranks[rank];

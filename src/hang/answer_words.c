@@ -1,12 +1,12 @@
 /*
- * answer_words.c: ranks, collectives and places of a program in the words of the answer (answer.h). Texts of files are made
- * printable. It concludes nothing.
+ * answer_words.c: texts for ranks, collectives and code locations in the answer (answer.h). Texts from files are made
+ * printable. It draws no conclusions.
  */
 #include "hang/answer.h"
 
 #include "base/human.h"
 
-#define NAMED 8u /* ranks in a sentence */
+#define NAMED 8u /* limit of ranks named in a sentence */
 
 bool answer_blame(struct answer *a, int32_t rank)
 {
@@ -23,7 +23,6 @@ struct str words_group(const struct hang_group *g)
 	return g->name;
 }
 
-/* "rank 3", "ranks 1, 2 and 5", "12 ranks (0, 1, 2, …)" */
 void words_ranks(struct buf *to, const int32_t *ranks, size_t count)
 {
 	if (count > NAMED)
@@ -49,7 +48,8 @@ void words_meeting(struct answer *a, struct buf *to, const struct hang_meeting *
 	human_printable(to, str_first(group, 80));
 }
 
-/* Files of Python itself and of packages: where a program waits, not where it is. */
+/* Whether a file belongs to Python itself or to a package: a program may wait there, but the user's code is
+ * elsewhere. */
 static bool is_library(struct str file)
 {
 	return str_has(file, STR("site-packages")) || str_has(file, STR("dist-packages")) ||
@@ -60,7 +60,6 @@ static bool is_library(struct str file)
 	       str_starts(file, STR("importlib/"));
 }
 
-/* A line of a stack: "load_batch (dir/train.py:88)". */
 bool words_frame(struct str line, struct str *name, struct str *file, struct str *number)
 {
 	size_t open = str_rfind_char(line, '('), colon;
@@ -76,7 +75,6 @@ bool words_frame(struct str line, struct str *name, struct str *file, struct str
 	return true;
 }
 
-/* The innermost call of the user's own program: "train.py:88 load_batch"; else the innermost. */
 bool words_place(struct buf *to, struct str stack)
 {
 	struct str rest = stack, line, name, file, number, best = { 0 };
@@ -105,7 +103,6 @@ bool words_place(struct buf *to, struct str stack)
 	return true;
 }
 
-/* What the rank was doing, according to a dump of its stacks; empty without a dump. */
 struct str answer_stack(const struct answer *a, int32_t rank)
 {
 	uint32_t about = a->w->ranks[rank].about;
@@ -113,7 +110,6 @@ struct str answer_stack(const struct answer *a, int32_t rank)
 	return about == UINT32_MAX ? STR("") : a->job->processes[about].stack;
 }
 
-/* Where the last of its operations was called. */
 const struct hang_op *answer_last_op(const struct answer *a, int32_t rank)
 {
 	const struct wait_rank *r = &a->w->ranks[rank];

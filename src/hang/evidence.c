@@ -1,6 +1,6 @@
 /*
- * evidence.c: what the files of a job say, as rows of struct hang_job (hang.h): processes, groups, operations. Called
- * by the readers of each format and by hang_table. It reads nothing and concludes nothing.
+ * evidence.c: adds rows to struct hang_job (hang.h): processes, groups, operations. Called by the readers of each
+ * format and by hang_table. It reads no files and draws no conclusions.
  */
 #include "hang/hang.h"
 
@@ -14,7 +14,7 @@ void hang_init(struct hang_job *job, struct mem *mem)
 	*job = (struct hang_job){ .mem = mem };
 	arena_init(&job->arena, mem);
 	map_init(&job->texts, mem);
-	/* the map does not keep number 0 */
+	/* the map cannot hold number 0, so it is used for the empty text */
 	if (!vec_push(mem, job->text_items, job->text_count, job->text_cap, STR("")))
 		job->no_memory = true;
 }
@@ -172,7 +172,7 @@ static int32_t number_at(struct str text, size_t at)
 	return any ? (int32_t)value : HANG_NO_RANK;
 }
 
-/* "send 0->1", "recv 1<-0": the first number is the process itself. */
+/* Reads the ends of a message: in "send 0->1" and "recv 1<-0" the first number is the process itself. */
 static void name_ends(struct hang_op *op, struct str rest)
 {
 	size_t arrow = str_find(rest, STR("->")), back = str_find(rest, STR("<-"));
@@ -187,7 +187,8 @@ static void name_ends(struct hang_op *op, struct str rest)
 	op->message = op->from >= 0 && op->to >= 0;
 }
 
-/* Letters and digits in small letters, without the words that differ between names of the same thing. */
+/* Makes a name comparable: letters and digits in lower case, without words that vary between names of the same
+ * operation. */
 static struct str make_key(struct hang_job *job, struct str name)
 {
 	static const struct {
@@ -262,7 +263,7 @@ struct hang_progress *hang_progress_of(struct hang_job *job, uint32_t process, u
 
 	if (process == UINT32_MAX || group == UINT32_MAX)
 		return NULL;
-	/* those of a process come one after the other */
+	/* entries of a process are adjacent */
 	for (size_t i = job->progress_count; i-- > 0;)
 		if (job->progress[i].process == process && job->progress[i].group == group)
 			return &job->progress[i];
@@ -370,7 +371,7 @@ bool hang_is_waiting_call(struct str function, struct str file)
 	return false;
 }
 
-/* Not JSON, and nothing binary. */
+/* Whether a file's beginning is text: not JSON, and not binary. */
 static bool is_text(struct str head)
 {
 	struct str text = str_trim(head);

@@ -1,8 +1,8 @@
 /*
- * flight.c: dumps of PyTorch's flight recorder (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_FR_BUFFER_SIZE), as pickles or as
- * JSON: the last collectives and messages of one process, the members of its groups. Both kinds become the same run of
- * tokens, and take_token makes rows of hang.h of it. Called by hang_read. Of a dump that is cut off or damaged what can
- * be read is used, and that is noted. It does not compare dumps; hang_table does.
+ * flight.c: reads dumps of PyTorch's flight recorder (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_FR_BUFFER_SIZE), as pickles
+ * or as JSON: the last collectives and messages of one process, and the members of its groups. Both formats become the
+ * same sequence of tokens, from which take_token makes rows of hang.h. Called by hang_read. If a dump is cut off or
+ * damaged, the readable part is used and a note is added. It does not compare dumps; hang_table does.
  */
 #include "hang/hang.h"
 
@@ -10,23 +10,24 @@
 #include "wire/json/json_pull.h"
 #include "wire/pickle/pickle.h"
 
-#define LEVELS 6u /* that have a meaning */
+#define LEVELS 6u /* nesting levels that have a meaning */
 #define KEY_MAX 64u
-#define WALK_DEPTH 8u  /* a dump is less deep; what is deeper is passed over */
-#define WALK_STEPS 64u /* values of a pickle per byte: shared ones count each time */
+#define WALK_DEPTH 8u /* a dump is less deep; deeper values are skipped */
+/* limit of values of a pickle for each byte: shared values count each time */
+#define WALK_STEPS 64u
 
 struct flight_entry {
 	struct hang_op op;
-	struct str group, about; /* process_group */
-	int64_t group_id;	 /* pg_id: a number of this process only */
-	bool start_seen;	 /* it has the time of its start: starts are recorded */
+	struct str group, about; /* from process_group: name and description */
+	int64_t group_id;	 /* pg_id: a number that is valid in this process only */
+	bool start_seen;	 /* the entry has a start time, so this dump records starts */
 };
 
 struct flight_group {
 	struct str name, about;
 	int32_t *members;
 	size_t count, cap;
-	bool used; /* an entry is of it, so the process is a member */
+	bool used; /* an entry uses the group, so the process is a member */
 };
 
 struct flight_status {
@@ -37,10 +38,10 @@ struct flight {
 	struct hang_job *job;
 	struct mem *mem;
 	uint32_t depth;
-	char keys[LEVELS + 1][KEY_MAX]; /* at each depth */
+	char keys[LEVELS + 1][KEY_MAX]; /* the current key at each depth */
 	uint32_t key_len[LEVELS + 1];
-	size_t items[LEVELS + 1]; /* values so far of the list at each depth */
-	/* the entry that is read */
+	size_t items[LEVELS + 1]; /* number of values so far in the list at each depth */
+	/* The current entry. */
 	struct flight_entry entry;
 	int64_t in_elements, out_elements, product;
 	int64_t collective_seq, message_seq;
@@ -49,7 +50,7 @@ struct flight {
 	uint32_t frames;
 	struct str frame_name, frame_file;
 	int64_t frame_line;
-	/* what was read */
+	/* The results. */
 	struct flight_entry *entries;
 	size_t entry_count, entry_cap;
 	struct flight_group *groups;
@@ -57,9 +58,9 @@ struct flight {
 	struct flight_status *status;
 	size_t status_count, status_cap;
 	int64_t rank, world, comm_rank, comm_size, comm_rank_of_world, comm_world;
-	bool any; /* a key of a dump was seen */
+	bool any; /* a known key of a dump was seen */
 	bool torn;
-	uint64_t odd; /* malformed entries */
+	uint64_t odd; /* number of malformed entries */
 	const char *damage;
 	uint64_t damage_at;
 };
@@ -155,7 +156,7 @@ static void entry_number(struct flight *f, int64_t value)
 		op->timeout_ns = value * 1000000;
 }
 
-/* Of a list or an object in an entry: depth 4 and deeper. */
+/* Handles a token of a list or an object inside an entry: depth 4 and deeper. */
 static void entry_part(struct flight *f, enum json_token token, struct str text)
 {
 	int64_t value;
@@ -222,7 +223,7 @@ static void add_member(struct flight *f, int64_t rank)
 		f->job->no_memory = true;
 }
 
-/* "[0, 1, 2]" */
+/* Reads the members of a group: "[0, 1, 2]". */
 static void add_members(struct flight *f, struct str text)
 {
 	int64_t value = -1;
@@ -427,7 +428,7 @@ static ow_status feed_json(struct flight *f, const struct input *in, struct ow_e
 					  : "the file ends too early";
 	f->damage_at = pull->offset;
 	status = pull->window.status;
-	/* the end of a cut file is damage that was expected */
+	/* an error at the end of a cut file is expected */
 	if (status != OW_E_NO_MEMORY && status != OW_E_IO)
 		status = OW_OK;
 	json_pull_release(pull);
@@ -470,7 +471,7 @@ static bool is_container(struct pickle_value v)
 	       v.kind == PICKLE_DICT;
 }
 
-/* Values may contain themselves: depth and number are limited. */
+/* Walks through the values of a pickle. Values may contain themselves, so depth and number are limited. */
 static void walk_pickle(struct flight *f, const struct pickle *p, uint64_t bytes)
 {
 	struct walk_level levels[WALK_DEPTH];
@@ -553,12 +554,13 @@ static void mark_used_groups(struct flight *f)
 	}
 }
 
-/* A process is in all groups that it used, and mostly in all that it lists: the rank that is, if it is the only one. */
+/* The rank that is a member of all groups that the process used (or, without `used_only`, lists), if there is only
+ * one such rank. */
 static int32_t rank_of_members(const struct flight *f, bool used_only)
 {
 	int32_t most = -1, found = HANG_NO_RANK;
 	size_t groups = 0, many = 0;
-	uint32_t *in; /* number of groups that a rank is a member of */
+	uint32_t *in; /* for each rank: number of groups that it is a member of */
 
 	for (size_t i = 0; i < f->group_count; i++) {
 		groups += (f->groups[i].used || !used_only) && f->groups[i].count > 0;
@@ -580,7 +582,7 @@ static int32_t rank_of_members(const struct flight *f, bool used_only)
 	return many == 1 ? found : HANG_NO_RANK;
 }
 
-/* Sends and receives name their process as a member of the group. */
+/* The rank of the process according to its sends and receives, which name it as a member of the group. */
 static int32_t rank_of_messages(const struct flight *f)
 {
 	int32_t found = HANG_NO_RANK;
@@ -645,7 +647,7 @@ static uint32_t group_of_entry(struct flight *f, const struct flight_entry *e)
 			       g && g->count ? g->members : NULL, g ? g->count : 0);
 }
 
-/* Entries of one group mostly follow each other. */
+/* Adds the entries as operations; entries of one group mostly follow each other. */
 static void add_entries(struct flight *f, uint32_t at)
 {
 	struct hang_process *process = &f->job->processes[at];

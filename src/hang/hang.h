@@ -23,76 +23,85 @@
 
 #define HANG_NO_RANK (-1)
 #define HANG_NO_SEQUENCE INT64_MIN
-#define HANG_RANK_MAX (1 << 20) /* no job has as many processes */
+#define HANG_RANK_MAX (1 << 20) /* limit of ranks: no job has this many processes */
 #define HANG_STACK_FRAMES 24u
-#define NOTE_FILE_MOST ((size_t)200) /* bytes of the name of a file in a note */
+#define NOTE_FILE_MOST ((size_t)200) /* limit in bytes for the name of a file in a note */
 
 enum hang_state { HANG_SCHEDULED, HANG_STARTED, HANG_COMPLETED };
 
-/* Why a rank has the number that it has; what comes first is surer. */
+/* How the rank of a process was found; earlier values are more certain. */
 enum rank_source {
-	RANK_GIVEN, /* the file says it */
-	RANK_MEMBER, /* the only rank that is a member of all groups that the process used, or that its messages name */
-	RANK_GROUPS,   /* the only one that is in all groups that the dump lists */
-	RANK_COMMAND,  /* of the command line of the process */
-	RANK_FILE_NAME /* nothing in the file says it */
+	RANK_GIVEN, /* the file states the rank */
+	/* the only rank that is a member of all groups that the process used, or that its messages name */
+	RANK_MEMBER,
+	RANK_GROUPS,   /* the only rank that is a member of all groups that the dump lists */
+	RANK_COMMAND,  /* from the command line of the process */
+	RANK_FILE_NAME /* from the file's name, because the content does not state it */
 };
 
-/* A collective or message, as one process saw it. */
+/* A collective or message, as one process recorded it. */
 struct hang_op {
 	uint32_t process, group;
-	int64_t sequence; /* within its group; HANG_NO_SEQUENCE: not known */
-	int64_t order;	  /* among the operations of its process */
+	int64_t sequence; /* sequence number within the group; HANG_NO_SEQUENCE: unknown */
+	int64_t order;	  /* index among the operations of the process */
 	int32_t from,
-		to; /* of a message: ranks within the group until hang_table makes them ranks of the job; -1 */
+		/* from, to: for a message, ranks within the group until hang_table converts them to ranks of the
+		 * job; -1: none */
+		to;
 	bool message;
 	bool timed_out; /* the program itself gave up waiting */
 	uint8_t state;
-	struct str name; /* all_reduce */
-	struct str key;	 /* the same for comparison: allreduce */
+	struct str name; /* name of the operation: all_reduce */
+	struct str key;	 /* the name in a form for comparison: allreduce */
 	struct str types;
-	int64_t elements;			 /* of the inputs; -1: not known */
-	int64_t created_ns, seen_ns, timeout_ns; /* seen: the last time that the dump has of it */
-	struct str stack;			 /* where it was called; innermost first */
+	int64_t elements; /* elements of the inputs; -1: unknown */
+	/* seen_ns: the last time that the dump has for the operation */
+	int64_t created_ns, seen_ns, timeout_ns;
+	/* stack at which the operation was called; innermost frame first */
+	struct str stack;
 };
 
-/* What a process says of a group as a whole: the last sequence numbers that it entered and completed. */
+/* The last sequence numbers that a process entered and completed in a group, as its dump states them. */
 struct hang_progress {
 	uint32_t process, group;
-	int64_t entered, completed; /* -1: not known */
+	int64_t entered, completed; /* -1: unknown */
 };
 
 struct hang_group {
 	struct str name, about;
-	int32_t *members; /* ranks of the job, in the order of the group; NULL: not known */
+	int32_t *members; /* ranks of the job, in the order of the group; NULL: unknown */
 	size_t member_count;
 };
 
-/* A file, or a rank of a log with many. */
+/* One file, or one rank of a log with many ranks. */
 struct hang_process {
 	int32_t rank;
 	enum rank_source rank_from;
 	struct str file;
-	bool has_ops;	  /* its collectives are known, so one that is not listed was not entered */
-	bool only_active; /* only collectives that are not complete are listed */
-	bool torn;	  /* the dump ends early: what is not there is not known */
-	bool starts_known;  /* "scheduled" means not started; else starts were not recorded */
-	bool ended;	    /* the process is not there any more */
-	bool left_out;	    /* of another job, or an older dump of the same rank */
-	int64_t world;	    /* processes of the job; 0: not known */
-	int64_t last_ns;    /* the last time in it; 0: none */
-	int64_t written_ns; /* when the file was written; 0: not known */
+	/* the collectives of the process are known, so one that is not listed was not entered */
+	bool has_ops;
+	bool only_active;  /* only collectives that are not complete are listed */
+	bool torn;	   /* the dump ends early: an operation that is not listed is unknown */
+	bool starts_known; /* "scheduled" means not started; false: starts were not recorded */
+	bool ended;	   /* the process has ended */
+	/* the file belongs to another job, or is an older dump of the same rank */
+	bool left_out;
+	int64_t world;	    /* number of processes of the job; 0: unknown */
+	int64_t last_ns;    /* the latest time in the file; 0: none */
+	int64_t written_ns; /* when the file was written; 0: unknown */
 	struct str ended_why;
-	bool ended_likely; /* that it ended is concluded, not said */
-	struct str stack;  /* what its main thread does; innermost first, one frame a line */
+	bool ended_likely; /* that the process ended is concluded, not stated */
+	struct str stack;  /* stack of the main thread; innermost frame first, one frame per line */
 	int64_t stack_since_ns,
-		stack_until_ns; /* that it is known to have done that; 0: a moment */
-	/* Of a recording: collectives of all groups, and the longest time between two. */
+		/* stack_since_ns, stack_until_ns: the time for which the stack is known to be the same; 0: one
+		 * moment */
+		stack_until_ns;
+	/* From a recording: collectives of all groups, and the longest time between two. */
 	int64_t entered, completed, longest_gap_ns;
-	bool counts_all; /* from the start of the program */
+	bool counts_all; /* the counts begin at the start of the program */
 };
 
-/* The name of a file, and what stands for it. */
+/* The name of a file, and the text that replaces it. */
 struct hang_hidden {
 	struct str name, shown;
 };
@@ -111,69 +120,71 @@ struct hang_job {
 	size_t op_count, op_cap;
 	struct hang_progress *progress;
 	size_t progress_count, progress_cap;
-	struct str *notes; /* what is to be said of the inputs */
+	struct str *notes; /* notes about the inputs, for the answer */
 	size_t note_count, note_cap;
 	struct str *unread; /* files that were not read */
 	size_t unread_count, unread_cap;
-	struct hang_hidden *hidden; /* set by hang_redact */
+	struct hang_hidden *hidden; /* filled by hang_redact */
 	size_t hidden_count, hidden_cap;
 	size_t files_read, files_unreadable, files_torn, duplicates, other_jobs;
-	bool guessed; /* something is only likely: enough that nothing is certain */
+	bool guessed; /* something is only likely, so that no conclusion is certain */
 	bool no_memory;
 };
 
 void hang_init(struct hang_job *job, struct mem *mem);
 void hang_release(struct hang_job *job);
 
-/* Reads a file whose format it knows. *known false: it does not, and nothing was added. Damage is counted and noted. */
+/* Reads a file if its format is known. *known false: the format is unknown, and nothing was added. Damage is counted
+ * and noted. */
 ow_status hang_read(struct hang_job *job, const struct input *in, bool *known,
 		    struct ow_error *err);
-/* The ranks of a recording of our own: stacks at its end, and collectives. */
+/* Adds the ranks of an opwatch recording: stacks at its end, and collectives. */
 ow_status hang_add_model(struct hang_job *job, struct model *m, const char *file,
 			 struct ow_error *err);
-/* Something that was not read, and why. */
+/* Adds a file that was not read, and the reason. */
 void hang_add_unreadable(struct hang_job *job, const char *file, const char *why);
 
-/* redact.c: replaces the names of files, functions and groups of the user by hashes. After all is read, before hang_table. */
+/* redact.c: replaces the user's names of files, functions and groups by hashes. Called after all files are read,
+ * before hang_table. */
 ow_status hang_redact(struct hang_job *job, struct ow_error *err);
-/* A file's name and a note as they may be shown. */
+/* The name of a file, and a note, as they may be shown after redaction. */
 struct str hang_shown_file(const struct hang_job *job, struct str file);
 void hang_shown_note(const struct hang_job *job, struct str note, struct buf *to);
 
-/* The answer, with rows for all ranks of the job. */
+/* Makes the answer, with rows for all ranks of the job. */
 ow_status hang_table(struct hang_job *job, struct table *out, struct ow_error *err);
 
-/* ---- for the readers ---- */
-
-/* A copy that lives as long as the job, the same for the same text. Empty without memory, which is remembered. */
+/* A copy of a text that lives as long as the job; equal texts share one copy. If memory runs out the copy is empty
+ * and job->failed is set. */
 struct str hang_text(struct hang_job *job, struct str text);
 void hang_note(struct hang_job *job, const char *format, ...) OW_PRINTF(2, 3);
-/* A new process, or UINT32_MAX. */
+/* Adds a process; UINT32_MAX if memory runs out. */
 uint32_t hang_add_process(struct hang_job *job, struct str file);
-/* The process of a rank in the same file; made if there is none. */
+/* The process of a rank in a file; it is added if there is none. */
 uint32_t hang_process_of(struct hang_job *job, struct str file, int32_t rank);
-/* The group of that name with these members (NULL: not known), made if there is none. */
+/* The group with this name and these members (NULL: unknown); it is added if there is none. */
 uint32_t hang_find_group(struct hang_job *job, struct str name, struct str about,
 			 const int32_t *members, size_t count);
-/* An operation with nothing known. */
+/* An operation in which nothing is known. */
 struct hang_op hang_new_op(uint32_t process, uint32_t group);
-/* Sets name and key from "nccl:all_reduce", "ALLREDUCE", "ncclAllReduce" and their like; and the ends of messages
+/* Sets name and key from "nccl:all_reduce", "ALLREDUCE", "ncclAllReduce" and similar names, and the ends of messages
  * from "nccl:send 0->1". */
 void hang_name_op(struct hang_job *job, struct hang_op *op, struct str name);
 void hang_add_op(struct hang_job *job, const struct hang_op *op);
-/* The progress of the process in the group; a new one when there is none yet. NULL without memory. */
+/* The progress of a process in a group; it is added if there is none. NULL if memory runs out. */
 struct hang_progress *hang_progress_of(struct hang_job *job, uint32_t process, uint32_t group);
-/* The rank that the words of a command say: --rank=3, RANK=3; or HANG_NO_RANK. */
+/* The rank in a command line: --rank=3, RANK=3; HANG_NO_RANK if there is none. */
 int32_t hang_rank_in(struct str command);
-/* The last number in a file's name, or HANG_NO_RANK. */
+/* The last number in a file's name; HANG_NO_RANK if there is none. */
 int32_t hang_rank_of_file(struct str file);
 
 /* Whether a function enters a collective or waits for one. */
 bool hang_is_collective_call(struct str function, struct str file);
-/* Whether a function waits for a device or for other ranks although its name does not say so: backward, synchronize. */
+/* Whether a function waits for a device or for other ranks although its name does not show it: backward,
+ * synchronize. */
 bool hang_is_waiting_call(struct str function, struct str file);
 
-/* ---- formats; each says whether the file is one of its own, by its first bytes ---- */
+/* Formats: each …_is_… function recognises its own files by their first bytes. */
 
 bool flight_is_dump(const struct input *in, struct str head);
 ow_status flight_read(struct hang_job *job, const struct input *in, struct str head,
@@ -181,7 +192,7 @@ ow_status flight_read(struct hang_job *job, const struct input *in, struct str h
 bool pyspy_is_dump(struct str head);
 ow_status pyspy_read(struct hang_job *job, const struct input *in, struct str head,
 		     struct ow_error *err);
-/* A log is known by its lines: *known when one of them says something. */
+/* Reads a log. A log is recognised by its lines: *known is true when one of them has a known form. */
 ow_status hang_log_read(struct hang_job *job, const struct input *in, bool *known,
 			struct ow_error *err);
 

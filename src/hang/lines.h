@@ -1,10 +1,10 @@
-/* lines.h: the lines of an input of any size, for the readers of logs and of stacks (log.c, pyspy.c). */
+/* lines.h: reads an input of any size line by line, for the readers of logs and of stacks (log.c, pyspy.c). */
 #ifndef HANG_LINES_H
 #define HANG_LINES_H
 
 #include "base/input.h"
 
-#define LINE_MAX_BYTES ((size_t)64 << 10) /* what is longer is cut */
+#define LINE_MAX_BYTES ((size_t)64 << 10) /* longer lines are cut */
 
 struct lines {
 	struct window window;
@@ -22,7 +22,7 @@ static inline void lines_release(struct lines *l)
 	window_release(&l->window);
 }
 
-/* The next line without its end, valid until the next call; false after the last, and when reading fails. */
+/* The next line without its line end, valid until the next call; false after the last line, and when reading fails. */
 static inline bool lines_next(struct lines *l, struct str *line)
 {
 	uint64_t size = l->window.in->size;

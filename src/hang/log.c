@@ -1,8 +1,8 @@
 /*
- * log.c: what logs of training jobs say about a hang: PyTorch's watchdog ("Watchdog caught collective operation timeout",
- * "last enqueued work"), torchrun ("exitcode"), exceptions with "[rank3]:" before them, and the calls that NCCL_DEBUG=INFO
- * with NCCL_DEBUG_SUBSYS=COLL lists. Lines of all ranks may be mixed. Called by hang_read for files of no other format;
- * other lines are passed over.
+ * log.c: reads logs of training jobs for signs of a hang: PyTorch's watchdog ("Watchdog caught collective operation
+ * timeout", "last enqueued work"), torchrun ("exitcode"), exceptions with "[rank3]:" before them, and the calls that
+ * NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=COLL lists. Lines of all ranks may be mixed. hang_read calls it for files that
+ * have no other known format; other lines are skipped.
  */
 #include "hang/hang.h"
 #include "hang/lines.h"
@@ -13,10 +13,11 @@
 
 #define PENDING_NONE SIZE_MAX
 
-/* A communicator of NCCL in one process: its calls name the pointer only. */
+/* A communicator of NCCL in one process; its calls refer to it by its pointer only. */
 struct log_comm {
-	struct str process, pointer, id; /* "host:pid", "0x55d0", commId */
-	int32_t rank;			 /* within the communicator; -1: not known */
+	/* process: "host:pid"; pointer: "0x55d0"; id: the commId */
+	struct str process, pointer, id;
+	int32_t rank; /* rank within the communicator; -1: unknown */
 	int64_t size;
 	int64_t calls; /* opCount of the last call; -1: none */
 	struct str call;
@@ -26,7 +27,7 @@ struct log_comm {
 
 struct log_rank {
 	int32_t rank;
-	size_t pending; /* the last operation that timed out */
+	size_t pending; /* index of the last operation that timed out */
 };
 
 struct log {
@@ -36,8 +37,8 @@ struct log {
 	size_t comm_count, comm_cap;
 	struct log_rank *ranks;
 	size_t rank_count, rank_cap;
-	int32_t report_rank; /* of the lines of torchrun's report */
-	bool aborted;	     /* the watchdog ended processes: that they ended says nothing */
+	int32_t report_rank; /* rank that the current lines of torchrun's report are about */
+	bool aborted;	     /* the watchdog ended processes, so their end is not a cause */
 	bool any;
 };
 
@@ -84,7 +85,7 @@ static bool valid_rank(int64_t rank)
 	return rank >= 0 && rank < HANG_RANK_MAX;
 }
 
-/* "[rank3]:" is the rank in the job; "[Rank 3]" that in the group, which is the same for most. */
+/* The rank of a line: "[rank3]:" is the rank in the job; "[Rank 3]" the one in the group, which is mostly the same. */
 static int32_t rank_of_line(struct str line)
 {
 	int64_t rank;
@@ -99,7 +100,8 @@ static int32_t rank_of_line(struct str line)
 	return HANG_NO_RANK;
 }
 
-/* "[PG ID 0 PG GUID 0(default_pg) Rank 1]", "[PG 0 (default_pg) Rank 3]", "[PG 1 Rank 0]" */
+/* Reads the group of a line: "[PG ID 0 PG GUID 0(default_pg) Rank 1]", "[PG 0 (default_pg) Rank 3]", "[PG 1 Rank
+ * 0]". */
 static bool group_of_line(struct str line, struct str *name, struct str *about)
 {
 	struct str rest = after(line, "[PG "), guid, inside;
@@ -156,7 +158,7 @@ static void take_timeout(struct log *log, struct str line, int32_t rank)
 	    value < INT64_MAX / 1000000)
 		op.timeout_ns = value * 1000000;
 	log->any = log->aborted = true;
-	/* the same is said several times, and later ones wait for the first */
+	/* the same time-out is reported several times, and later operations wait for the first */
 	if (state->pending != PENDING_NONE && log->job->ops[state->pending].sequence <= op.sequence)
 		return;
 	if (state->pending != PENDING_NONE) {
@@ -232,7 +234,7 @@ static bool is_consequence(struct str text)
 	return false;
 }
 
-/* "[rank3]: torch.cuda.OutOfMemoryError: CUDA out of memory. …" */
+/* Reads an exception: "[rank3]: torch.cuda.OutOfMemoryError: CUDA out of memory. …". */
 static void take_exception(struct log *log, struct str line, int32_t rank)
 {
 	struct str text = str_trim(after(line, "]:").ptr ? after(line, "]:") : STR(""));
@@ -248,7 +250,8 @@ static void take_exception(struct log *log, struct str line, int32_t rank)
 		mark_ended(log, rank, "it raised ", text);
 }
 
-/* "failed (exitcode: -9) local_rank: 3 (pid: 4113)", and the report: "  rank      : 3 (local_rank: 3)", "  exitcode  : -9". */
+/* Reads the end of a process: "failed (exitcode: -9) local_rank: 3 (pid: 4113)", and torchrun's report: "  rank
+ * : 3 (local_rank: 3)", "  exitcode  : -9". */
 static void take_exit(struct log *log, struct str line)
 {
 	struct str text = str_trim(line);
@@ -299,7 +302,7 @@ static struct log_comm *comm_of(struct log *log, struct str process, struct str 
 	return &log->comms[log->comm_count - 1];
 }
 
-/* "host:1763:1801 [3] NCCL INFO …": host and process. */
+/* The host and process of a line: "host:1763:1801 [3] NCCL INFO …". */
 static struct str process_of_line(struct str line, size_t info)
 {
 	struct str head = str_first(line, info);
@@ -348,7 +351,7 @@ static void take_nccl(struct log *log, struct str line, size_t info)
 	comm->type = hang_text(log->job, word_after(text, "datatype "));
 }
 
-/* The rank of a process in the largest communicator is that of the job. */
+/* The rank of a process in the job: its rank in the largest communicator. */
 static int32_t rank_of_process(const struct log *log, struct str process, int64_t world)
 {
 	for (size_t i = 0; i < log->comm_count; i++)

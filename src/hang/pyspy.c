@@ -1,7 +1,7 @@
 /*
- * pyspy.c: what `py-spy dump` prints of a process: the stacks of its threads, as text or with --json. The stack of the main
- * thread becomes the stack of a rank. Called by hang_read. The rank is taken from the command line of the process, else
- * from the file's name, which is noted. Locals are skipped.
+ * pyspy.c: reads the output of `py-spy dump`: the stacks of a process's threads, as text or with --json. The stack of
+ * the main thread becomes the stack of a rank. Called by hang_read. The rank is taken from the command line of the
+ * process, else from the file's name, which is noted. Local variables are skipped.
  */
 #include "hang/hang.h"
 #include "hang/lines.h"
@@ -15,8 +15,8 @@
 struct pyspy {
 	struct hang_job *job;
 	struct str file;
-	uint32_t process; /* UINT32_MAX: none yet */
-	struct buf stack; /* of the thread that is read */
+	uint32_t process; /* index of the current process; UINT32_MAX: none yet */
+	struct buf stack; /* stack of the current thread */
 	uint32_t frames;
 	bool main_thread, has_main;
 	struct str thread_name;
@@ -51,7 +51,7 @@ static void begin_process(struct pyspy *p, struct str command)
 	}
 }
 
-/* The main thread counts; without one, the first that does something. */
+/* Ends a thread: keeps its stack if it is the main thread, or, without one, the first thread that does something. */
 static void end_thread(struct pyspy *p)
 {
 	struct hang_process *process =
@@ -76,7 +76,7 @@ static void add_frame(struct pyspy *p, struct str name, struct str file, int64_t
 	buf_puts(&p->stack, ")");
 }
 
-/* "    load_batch (train.py:88)" */
+/* Reads a frame: "    load_batch (train.py:88)". */
 static void text_frame(struct pyspy *p, struct str line)
 {
 	size_t open = str_rfind_char(line, '(');
@@ -244,7 +244,7 @@ ow_status pyspy_read(struct hang_job *job, const struct input *in, struct str he
 	if (status == OW_OK && p.stack.failed)
 		status = error_no_memory(err);
 	buf_release(&p.stack);
-	/* several processes in one file: its name is none of theirs */
+	/* several processes in one file: the rank in its name belongs to none of them */
 	if (p.processes > 1)
 		for (size_t i = job->process_count - p.processes; i < job->process_count; i++)
 			if (job->processes[i].rank_from == RANK_FILE_NAME)

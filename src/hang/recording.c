@@ -1,26 +1,26 @@
 /*
- * recording.c: recordings of our own as evidence for hang.h: of each rank the stack that its main thread had at the end, how
- * many collectives it entered and completed, and since when it has completed none. Called by the library with a frozen model.
- * The group of a collective is not recorded, so its number counts those of all groups.
+ * recording.c: uses opwatch recordings as evidence for hang.h: for each rank the stack that its main thread had at the
+ * end, the numbers of collectives that it entered and completed, and the time since it last completed one. Called by
+ * the library with a frozen model. The group of a collective is not recorded, so its number counts those of all groups.
  */
 #include "hang/hang.h"
 
 #include "base/error.h"
 
-#define SILENT_NS                                                                                  \
-	(15 *                                                                                      \
-	 1000000000LL) /* after that, a process that has no samples while others have is gone */
+/* a process without samples for this long, while others have samples, has ended */
+#define SILENT_NS (15 * 1000000000LL)
 
 enum { NO_COLLECTIVE, ENTERS, COMPLETES };
 
-/* The evidence of one rank. */
+/* The evidence about one rank. */
 struct rank_view {
-	int64_t pid;		   /* of the process that calls collectives; MODEL_NO_ID */
-	track_id main;		   /* its main thread, if it has samples */
-	int64_t first_ns, last_ns; /* of its events and samples */
-	int64_t sampled_ns;	   /* of the last sample */
+	/* pid of the process that calls collectives; MODEL_NO_ID: unknown */
+	int64_t pid;
+	track_id main;		   /* the main thread of the process, if it has samples */
+	int64_t first_ns, last_ns; /* range of the process's events and samples */
+	int64_t sampled_ns;	   /* time of the last sample */
 	stack_id stack;
-	int64_t entered, completed; /* collectives */
+	int64_t entered, completed; /* numbers of collectives */
 	int64_t first_call_ns, last_call_ns, longest_gap_ns;
 };
 
@@ -51,7 +51,8 @@ static struct str frame_text(struct hang_job *job, const struct model *m, stack_
 	return result;
 }
 
-/* PyTorch's calls: c10d::allreduce_ is over when it is enqueued, gloo:all_reduce when it is done. */
+/* How a call counts: PyTorch's c10d::allreduce_ ends when the collective is enqueued, gloo:all_reduce when it is
+ * done. */
 static uint8_t kind_of(struct str name)
 {
 	if (str_starts(name, STR("c10d::")))
@@ -72,7 +73,7 @@ static void take_call(struct rank_view *v, uint8_t kind, int64_t ts)
 	v->last_call_ns = MAX(v->last_call_ns, ts);
 }
 
-/* Events of a track are in the order of time. */
+/* Counts the collectives of each rank; events of a track are sorted by time. */
 static ow_status take_events(struct hang_job *job, const struct model *m, struct rank_view *views,
 			     struct ow_error *err)
 {
@@ -101,8 +102,8 @@ static ow_status take_events(struct hang_job *job, const struct model *m, struct
 	return OW_OK;
 }
 
-/* Of the main thread, which has the number of its process. Workers of a data loader are of the same rank: the process that calls
- * collectives counts, else the one that was first. */
+/* Finds the samples of each main thread, whose tid equals its pid. Workers of a data loader have the same rank: the
+ * process that calls collectives counts, else the one that came first. */
 static void take_samples(const struct model *m, struct rank_view *views)
 {
 	for (uint32_t i = 1; i < m->sample.count; i++) {
@@ -124,7 +125,7 @@ static void take_samples(const struct model *m, struct rank_view *views)
 	}
 }
 
-/* The number of processes that the job has, as each of them says. */
+/* The number of processes of the job, as a source states it. */
 static int64_t world_of(const struct model *m, uint32_t source)
 {
 	for (uint32_t i = 1; i < m->fact.count; i++)
@@ -152,7 +153,8 @@ static void add_rank(struct hang_job *job, const struct model *m, uint32_t sourc
 	p->entered = v->entered;
 	p->completed = v->completed;
 	p->longest_gap_ns = v->longest_gap_ns;
-	/* the start of the program is in it: what comes before the first call takes many times longer than what is between two */
+	/* the recording includes the start of the program: the time before the first call is many times longer than
+	 * between two calls */
 	p->counts_all = v->entered > 1 && v->first_call_ns - v->first_ns > 5 * v->longest_gap_ns &&
 			v->first_call_ns - v->first_ns > 1000000000;
 	p->stack_until_ns = v->sampled_ns;

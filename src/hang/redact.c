@@ -1,7 +1,8 @@
 /*
- * redact.c: what was read of a job without names of the user (hang.h): files, hosts in their paths, functions and groups get hashes, and messages of exceptions
- * are cut. It comes after reading, when formats were recognised, and before the answer, which is made of these texts. Names of the libraries that
- * wait (torch, NCCL, Python's own) stay: the answer depends on them, and they say nothing about the user.
+ * redact.c: removes the user's names from the evidence about a job (hang.h): files, hosts in their paths, functions and
+ * groups are replaced by hashes, and messages of exceptions are cut. It runs after reading, when formats were
+ * recognised, and before the answer, which uses these texts. Names of libraries that wait (torch, NCCL, Python's own)
+ * are kept: the answer depends on them, and they reveal nothing about the user.
  */
 #include "hang/answer.h"
 #include "hang/hang.h"
@@ -14,7 +15,7 @@ struct hiding {
 	struct buf text;
 };
 
-/* A frame of a library keeps its function and the end of its path: "all_reduce (torch/distributed/distributed_c10d.py:1534)". */
+/* The part of a library's path that is kept: "all_reduce (torch/distributed/distributed_c10d.py:1534)". */
 static struct str library_path(struct str file)
 {
 	static const char *const marks[] = { "site-packages/", "dist-packages/", "/lib/python" };
@@ -69,7 +70,7 @@ static void hide_stack(struct hiding *h, struct str *stack)
 	*stack = hang_text(h->job, buf_str(&h->text));
 }
 
-/* "ValueError: /home/me/secret" keeps its first word. */
+/* Cuts an exception's message to its first word: "ValueError: /home/me/secret". */
 static void cut_message(struct hiding *h, struct str *text)
 {
 	static const char *const ends[] = { "Error: ", "Exception: ", "Interrupt: ", "Exit: " };
@@ -151,7 +152,8 @@ struct str hang_shown_file(const struct hang_job *job, struct str file)
 	return file;
 }
 
-/* The longest name of a file that begins at a place of a text; NULL without. Notes hold at most NOTE_FILE_MOST bytes of a name. */
+/* The longest hidden file name at the beginning of a text; NULL if there is none. Notes contain at most
+ * NOTE_FILE_MOST bytes of a name. */
 static const struct hang_hidden *hidden_at(const struct hang_job *job, struct str text)
 {
 	const struct hang_hidden *found = NULL;

@@ -1,6 +1,7 @@
 /*
- * waits.c: makes struct waits (waits.h) of what the files say: gives processes their ranks, leaves out other jobs and older
- * dumps, finds what is not complete and who has not come. Called by answer.c. Linear in the operations, but for sorting.
+ * waits.c: makes struct waits (waits.h) from the evidence: assigns ranks to processes, leaves out other jobs and older
+ * dumps, finds incomplete operations and the ranks that have not come. Called by answer.c. The time is linear in the
+ * operations, apart from sorting.
  */
 #include "hang/waits.h"
 
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 
 #define OTHER_RUN_NS (2 * 3600 * 1000000000LL)
-#define MESSAGES_MAX 64u /* of a process that are looked at: the oldest that are not complete */
+#define MESSAGES_MAX 64u /* limit of messages for each process: the oldest incomplete ones */
 
 static int by_value(const void *a, const void *b)
 {
@@ -18,7 +19,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The value that most have; they are sorted. */
+/* The most frequent of the sorted values. */
 static int64_t most_common(int64_t *values, size_t count)
 {
 	int64_t best = 0;
@@ -35,7 +36,7 @@ static int64_t most_common(int64_t *values, size_t count)
 	return best;
 }
 
-/* Dumps of a job of another size, or of another time, are of another job. */
+/* Leaves out dumps of another job: their number of ranks or their time differs from that of most. */
 static ow_status leave_out_others(struct waits *w, struct ow_error *err)
 {
 	struct hang_job *job = w->job;
@@ -75,7 +76,7 @@ static ow_status leave_out_others(struct waits *w, struct ow_error *err)
 	return OW_OK;
 }
 
-/* The number of ranks where no dump has it. */
+/* Sets the number of ranks if no dump states it. */
 static void count_ranks(struct waits *w)
 {
 	for (size_t i = 0; i < w->job->process_count; i++) {
@@ -94,7 +95,7 @@ static void count_ranks(struct waits *w)
 	}
 }
 
-/* The last operation of each process; -1: it has none. */
+/* Finds the last operation of each process; -1: it has none. */
 static ow_status find_last_orders(struct waits *w, struct ow_error *err)
 {
 	w->last_order = ARENA_ARRAY(&w->arena, int64_t, w->job->process_count + 1);
@@ -125,7 +126,7 @@ static void use_dump(struct waits *w, uint32_t at)
 		return;
 	}
 	before = &w->job->processes[r->dump];
-	/* a log and a dump of the same rank agree; only dumps replace each other */
+	/* a log and a dump of the same rank complement each other; only dumps replace each other */
 	if (!before->has_ops || !p->has_ops) {
 		if (p->has_ops)
 			r->dump = at;
@@ -141,7 +142,7 @@ static void use_dump(struct waits *w, uint32_t at)
 	}
 }
 
-/* A dump that does not say its rank is that of the only rank without one. */
+/* Assigns a dump without a rank to the only rank without a dump. */
 static void place_nameless(struct waits *w)
 {
 	size_t nameless = 0, free_ranks = 0;
@@ -174,8 +175,8 @@ static void place_nameless(struct waits *w)
 		  nameless == 1 ? "it belongs to" : "they belong to");
 }
 
-/* A dump may list groups that its process is not in. That shows when several dumps would be of the same rank: then their names say
- * more. */
+/* Checks ranks that were concluded from groups. A dump may list groups that its process is not in; then several
+ * dumps seem to have the same rank, and their file names decide. */
 static ow_status check_groups(struct waits *w, struct ow_error *err)
 {
 	uint32_t *claims = ARENA_ARRAY(&w->arena, uint32_t, HANG_RANK_MAX);
@@ -291,7 +292,8 @@ static struct own_group *own_of(struct waits *w, struct wait_rank *r, uint32_t g
 	return &w->own[w->own_count - 1];
 }
 
-/* Collectives of a group run one after the other: what comes before a complete one is complete, whatever its entry says. */
+/* Lists the operations of a rank in a group. Collectives of a group run one after the other: those before a complete
+ * one are complete, whatever their entries say. */
 static bool add_own_ops(struct waits *w, struct wait_rank *r, size_t first, size_t end)
 {
 	const struct hang_process *p = &w->job->processes[r->dump];
@@ -357,7 +359,7 @@ static ow_status make_own(struct waits *w, struct ow_error *err)
 {
 	size_t at = 0;
 
-	/* by process, so that what belongs to a rank lies together */
+	/* sorted by process, so that the operations of a rank are adjacent */
 	for (size_t p = 0; p < w->job->process_count; p++) {
 		size_t first = at;
 		struct wait_rank *r;
@@ -387,7 +389,7 @@ const struct own_group *waits_own(const struct waits *w, int32_t rank, uint32_t 
 	return NULL;
 }
 
-/* The operation of the rank with that sequence number, the last if several are of one launch; NULL: not kept. */
+/* The operation of a rank with this sequence number, the last one if several were launched together; NULL: not kept. */
 static const struct hang_op *op_at(const struct waits *w, int32_t rank, uint32_t group,
 				   int64_t sequence)
 {
@@ -436,7 +438,7 @@ static void add_waiter(struct hang_meeting *m, const struct hang_op *op)
 	}
 }
 
-/* A rank of which no operation with this number was kept. */
+/* Classifies a rank of which no operation with this number was kept. */
 static bool place_absent(struct waits *w, struct hang_meeting *m, int32_t rank)
 {
 	const struct wait_rank *r = &w->ranks[rank];
@@ -446,10 +448,11 @@ static bool place_absent(struct waits *w, struct hang_meeting *m, int32_t rank)
 	if (!p)
 		return add_missing(w, m, rank, NO_DUMP, 0);
 	if (own && own->entered >= m->sequence)
-		return true; /* it was there; its entry is older than the buffer */
+		return true; /* the rank took part; its entry has been overwritten in the buffer */
 	if (own && own->known)
 		return add_missing(w, m, rank, NOT_ENTERED, 0);
-	/* nothing of this group: never used, if the buffer holds everything from the beginning; records count from 0 or 1 */
+	/* no operation of this group: the rank never used it, if the buffer holds everything from the beginning;
+	 * records count from 0 or 1 */
 	if (!own && p->has_ops && !p->torn && !p->only_active && r->first_order <= 1)
 		return add_missing(w, m, rank, NOT_ENTERED, 0);
 	return add_missing(w, m, rank, UNKNOWN, 0);
@@ -480,7 +483,7 @@ static bool differs(const struct hang_op *a, const struct hang_op *b, const char
 	       a->elements != b->elements;
 }
 
-/* Ranks of a meeting by what they called. */
+/* The ranks of a meeting that called the same operation. */
 struct kind {
 	const struct hang_op *op;
 	size_t count;
@@ -524,7 +527,7 @@ static bool add_odd(struct waits *w, struct hang_meeting *m, const struct hang_o
 	return true;
 }
 
-/* Ranks whose operation is another than that of most. */
+/* Finds ranks whose operation differs from that of most ranks. */
 static bool find_odd(struct waits *w, struct hang_meeting *m, const struct hang_op **ops,
 		     const int32_t *ranks, size_t count)
 {
@@ -556,7 +559,8 @@ static bool find_odd(struct waits *w, struct hang_meeting *m, const struct hang_
 	return add_odd(w, m, ops, ranks, count, &kinds[usual]);
 }
 
-/* The members of a group; without a list, all ranks of the job that used it, or all if it is the first group. */
+/* Lists the members of a group; without a list, all ranks of the job that used it, or all ranks if it is the first
+ * group. */
 static size_t members_of(struct waits *w, uint32_t group, int32_t *to)
 {
 	const struct hang_group *g = &w->job->groups[group];
@@ -575,7 +579,7 @@ static size_t members_of(struct waits *w, uint32_t group, int32_t *to)
 	return count;
 }
 
-/* Everything about the collective with this number. */
+/* Fills all fields of a meeting. */
 static bool fill_meeting(struct waits *w, struct hang_meeting *m, const int32_t *members,
 			 size_t count, const struct hang_op **ops, int32_t *ranks)
 {
@@ -666,7 +670,7 @@ static bool is_send(const struct hang_op *op)
 	return str_starts(op->key, STR("send")) || str_starts(op->key, STR("isend"));
 }
 
-/* The first operation of the other end that would meet this one and is not complete. */
+/* The first incomplete operation of the other rank that matches this message. */
 static const struct hang_op *other_end(const struct waits *w, const struct hang_op *op,
 				       int32_t other)
 {
@@ -732,7 +736,7 @@ static int by_order(const void *a, const void *b)
 	return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Messages of a process come behind its collectives in each group. */
+/* Lists the messages of a rank that are incomplete; in each group they come after its collectives. */
 static bool add_pending(struct waits *w, int32_t rank, size_t first, size_t end)
 {
 	struct wait_rank *r = &w->ranks[rank];

@@ -1,8 +1,8 @@
 /*
- * clock.c: moving times, and where each file's clock goes in the output.
- *
- * Times are decimal text of microseconds. They are moved digit by digit, never through a double, so that
- * nothing is rounded: 1712195495406752.797 has more digits than a double holds. Fitted clocks move each time by its own distance, in whole nanoseconds.
+ * clock.c: moves the times of events, and decides how each file's clock is moved in the output. Times are decimal text
+ * of microseconds. They are moved digit by digit, never through a double, so that nothing is rounded:
+ * 1712195495406752.797 has more digits than a double holds. A fitted clock moves each time by a distance of its own, in
+ * whole nanoseconds.
  */
 #include "merge/merge_int.h"
 
@@ -10,11 +10,11 @@
 
 #define EXPONENT_MAX 400 /* times with a larger exponent are refused */
 #define DIGITS_MAX ((size_t)2048)
-#define OUTLIER_NS                                                                                 \
-	((int64_t)1000000000 * 1000) /* how far the others are when a 0 means "no time" */
+/* a time of 0 means "no time" if the other times are larger than this */
+#define OUTLIER_NS ((int64_t)1000000000 * 1000)
 #define YEAR_NS ((int64_t)365 * 86400 * 1000000000)
 
-/* Decimal places that thousandths need. */
+/* The number of decimal places that a shift in nanoseconds needs in microseconds. */
 static unsigned places_of(int64_t shift_ns)
 {
 	if (shift_ns % 1000 == 0)
@@ -51,7 +51,7 @@ static void add_decimal(struct buf *out, __int128 value, unsigned places)
 	buf_add(out, p, (size_t)(text + sizeof(text) - p));
 }
 
-/* Up to 18 digits, a point among them. */
+/* Shifts a decimal number of up to 18 digits, which may have a point. */
 static bool shift_short(struct str text, int64_t shift_ns, struct buf *out)
 {
 	const char *p = text.ptr, *end = p + text.len, *point = NULL;
@@ -88,9 +88,7 @@ static bool shift_short(struct str text, int64_t shift_ns, struct buf *out)
 	return true;
 }
 
-/* ---- any number of digits ---- */
-
-/* A number without sign: digits[0 … count), of which the last `places` are behind the point. */
+/* A number of any length without a sign: digits[0 … count), of which the last `places` are behind the point. */
 struct digits {
 	unsigned char digits[DIGITS_MAX];
 	size_t count, places;
@@ -137,7 +135,7 @@ static bool read_digits(struct str text, struct digits *d)
 		return false;
 	for (places -= exponent; places < 0; places++)
 		d->digits[d->count++] = 0;
-	while ((int64_t)d->count <= places) { /* at least one before the point */
+	while ((int64_t)d->count <= places) { /* at least one digit before the point */
 		memmove(d->digits + 1, d->digits, d->count++);
 		d->digits[0] = 0;
 	}
@@ -161,7 +159,7 @@ static void from_shift(uint64_t shift_ns, struct digits *d)
 	}
 }
 
-/* Zeros at both ends until both are as long as the longer. */
+/* Pads both numbers with zeros at both ends until they are equally long. */
 static void same_length(struct digits *a, struct digits *b)
 {
 	size_t whole = MAX(a->count - a->places, b->count - b->places) + 1;
@@ -191,7 +189,7 @@ static void add_digits(struct digits *to, const struct digits *d)
 	}
 }
 
-/* The larger minus the smaller. */
+/* Computes the larger minus the smaller number. */
 static void subtract_digits(struct digits *to, const struct digits *large,
 			    const struct digits *small)
 {
@@ -253,9 +251,7 @@ bool decimal_shift(struct str text, int64_t shift_ns, struct buf *out)
 	return shift_short(text, shift_ns, out) || shift_long(text, shift_ns, out);
 }
 
-/* ---- which clock ---- */
-
-/* Keeping the clocks means that what they count from must be the same for all. */
+/* Keeps the clocks as they are; fails unless all files count their times from the same base. */
 static ow_status keep_clocks(struct merge *m)
 {
 	bool all = true;
@@ -279,8 +275,6 @@ static ow_status keep_clocks(struct merge *m)
 	}
 	return OW_OK;
 }
-
-/* ---- fitted clocks ---- */
 
 int64_t clock_shift(const struct merge_file *file, int64_t ns)
 {
@@ -327,7 +321,7 @@ static void find_start(struct merge_file *file)
 		file->min_ns = file->min_positive_ns;
 }
 
-/* A hundredth of the file's time, in whole microseconds. */
+/* The gap after a file in a sequence: a hundredth of the file's duration, in whole microseconds. */
 static int64_t gap_after(int64_t duration)
 {
 	return MAX(duration / 100 / 1000, 1) * 1000;
@@ -359,7 +353,7 @@ too_far:
 			 "the times of the files are too far apart to merge them");
 }
 
-/* The first time in the output, and whether the files belong together at all. */
+/* Finds the first time in the output, and whether the files' times are so far apart that their clocks are unrelated. */
 void clocks_compare(struct merge *m)
 {
 	int64_t least = NO_TIME, last_start = NO_TIME, first_end = INT64_MAX;

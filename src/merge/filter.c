@@ -1,7 +1,8 @@
 /*
- * filter.c: which events are kept. Most are judged by themselves: by name, category, process and time. Ends follow their
- * beginnings (B and E of a thread, b and e, S and F of an id), and beginnings of slices that reach into the wanted time are kept
- * although they are before it; a pass of its own (pair_pass) finds these. One thread at a time, in file order.
+ * filter.c: decides which events are kept. Most events are judged alone: by name, category, process and time. Ends
+ * follow their beginnings (B and E of a thread, b and e, S and F of an id). Beginnings of slices that extend into the
+ * wanted time are kept although they are before it; a separate pass (pair_pass) finds these. One thread runs it, in
+ * file order.
  */
 #include "merge/merge_int.h"
 
@@ -30,7 +31,7 @@ static void pairs_clear(struct pairs *p)
 	p->free = 0;
 }
 
-/* Index of the track in p->tracks; SIZE_MAX when it is not there. */
+/* Index of the track in p->tracks; SIZE_MAX if the track is unknown. */
 static size_t find_track(const struct pairs *p, uint64_t key)
 {
 	for (struct map_iter it = map_find(&p->map, key); it.value; it = map_next(&p->map, it))
@@ -83,7 +84,7 @@ static void pairs_open(struct pairs *p, uint64_t key, uint64_t name, struct merg
 	p->tracks[track].top = slice;
 }
 
-/* The innermost open one of that name (0: of any), which is closed; false when there is none. */
+/* Closes the innermost open slice of that name (0: of any name) and copies it to *closed; false when there is none. */
 static bool pairs_close(struct pairs *p, uint64_t key, uint64_t name, struct merge_slice *closed)
 {
 	size_t track = find_track(p, key);
@@ -104,7 +105,7 @@ static bool pairs_close(struct pairs *p, uint64_t key, uint64_t name, struct mer
 	return true;
 }
 
-/* The innermost open one, left open. */
+/* Copies the innermost open slice, which stays open; false when there is none. */
 static bool pairs_top(const struct pairs *p, uint64_t key, struct merge_slice *open)
 {
 	size_t track = find_track(p, key);
@@ -177,8 +178,6 @@ void filter_release(struct filter *f)
 	buf_release(&f->text);
 }
 
-/* ---- one event ---- */
-
 static bool matches(struct merge_worker *w, struct regex_list *list, struct str raw)
 {
 	struct buf *text = &w->m->filter.text;
@@ -210,7 +209,7 @@ static bool process_wanted(struct merge_worker *w, const struct json_event *ev)
 	return !w->m->filter.pids || matches(w, &w->m->filter.pid, text_of(ev, FIELD_PID));
 }
 
-/* The first of several categories may be meant, or another one, or the list as it is written. */
+/* Whether a filter accepts the category: the pattern may match one category of a list, or the whole list as written. */
 static bool category_wanted(struct merge_worker *w, struct str category)
 {
 	struct filter *f = &w->m->filter;
@@ -250,7 +249,7 @@ static bool time_wanted(const struct merge_file *file, struct time_range span)
 		return false;
 	if (!file->spans)
 		return true;
-	/* Steps follow each other; the one before the first that starts behind may still reach here. */
+	/* Steps do not overlap; the last step that starts before this time may still include it. */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -280,7 +279,7 @@ static uint64_t hash_value(uint64_t hash, const struct json_event *ev, enum json
 	return map_hash_u64(hash, str_hash(text_of(ev, field)));
 }
 
-/* Of a thread, or of an asynchronous id. */
+/* The key of an event's track: its thread, or its asynchronous id. */
 static uint64_t track_key(const struct json_event *ev, char ph)
 {
 	if (ph == 'B' || ph == 'E')
@@ -317,7 +316,7 @@ static bool is_closer(char ph)
 	return ph == 'E' || ph == 'e' || ph == 'F';
 }
 
-/* Whether a slice that begins here reaches into the wanted time. */
+/* Whether a slice that begins with this event extends into the wanted time. */
 static bool opener_in_time(struct merge_file *file, const struct json_event *ev, uint64_t ordinal)
 {
 	struct time_range span;
@@ -372,8 +371,6 @@ void filter_begin_file(struct merge *m)
 		pairs_clear(&m->filter.pairs);
 }
 
-/* ---- the pass that looks ahead ---- */
-
 static void set_kept(struct merge_worker *w, uint64_t ordinal, bool kept)
 {
 	struct buf *bits = &w->file->opener_kept;
@@ -411,7 +408,7 @@ static void pair_event(struct merge_worker *w, const struct json_event *ev)
 	}
 }
 
-/* A slice without an end lasts until the end of the recording. */
+/* Handles a slice without an end: it lasts until the end of the recording. */
 static void unclosed(void *arg, const struct merge_slice *slice)
 {
 	struct merge_worker *w = arg;

@@ -1,7 +1,7 @@
 /*
- * merge.c: merges traces (merge.h): runs the passes in order. Also here: the pass that only measures first and last times and
- * steps, run when the alignment or a filter needs them or the output cannot be started again; and the output, packed as the
- * file's name asks for. All other passes are in the other files (merge_int.h).
+ * merge.c: merges traces (merge.h): runs the passes in order. It also contains the pass that only measures first and
+ * last times and steps, which runs when the alignment or a filter needs them or the output cannot be started again; and
+ * the output, compressed as the file's name asks for. All other passes are in the other files (merge_int.h).
  */
 #include "merge/merge_int.h"
 
@@ -84,7 +84,7 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a == NO_TIME || (b != NO_TIME && b < a) ? b : a;
 }
 
-/* ProfilerStep#12 on a host thread; what the device shows restates it. */
+/* Reads the number of a step marker, ProfilerStep#12, on a host thread; the device's markers repeat the same steps. */
 static bool step_number(const struct json_event *ev, int64_t *number)
 {
 	static const struct str prefix = STR("ProfilerStep#");
@@ -187,7 +187,7 @@ static int by_start(const void *a, const void *b)
 	return (x->from > y->from) - (x->from < y->from);
 }
 
-/* In order, without overlaps. */
+/* Sorts the spans of wanted steps and joins those that overlap. */
 static void join_spans(struct merge_file *file)
 {
 	size_t kept = 0;
@@ -204,7 +204,7 @@ static void join_spans(struct merge_file *file)
 	file->span_count = kept;
 }
 
-/* Steps by their markers; without any, the file is one step, whose number is in its name. */
+/* Finds the wanted steps by their markers; without markers the file is one step, whose number is in the file's name. */
 static ow_status choose_steps(struct merge_file *file)
 {
 	struct merge *m = file->m;
@@ -232,7 +232,7 @@ static ow_status choose_steps(struct merge_file *file)
 	return OW_OK;
 }
 
-/* The wanted time in the file's own clock. */
+/* Converts a wanted time to the file's own clock. */
 static int64_t own_time(const struct merge *m, const struct merge_file *file, int64_t ns)
 {
 	__int128 own = (__int128)ns + m->zero_ns - file->shift_ns;
@@ -258,8 +258,9 @@ static ow_status spans_choose(struct merge *m)
 	return OW_OK;
 }
 
-#define ID_BITS_MAX 48 /* addresses fit */
-#define NUMBER_BITS 53 /* what viewers keep exactly */
+/* ids up to this size (addresses, for example) can be moved by file number */
+#define ID_BITS_MAX 48
+#define NUMBER_BITS 53 /* integers that viewers can represent exactly */
 
 void merge_options_init(struct merge_options *options)
 {
@@ -298,7 +299,7 @@ bool merge_poll(struct merge *m)
 	return !atomic_load(&m->cancelled);
 }
 
-/* While inputs are read only the question whether to go on matters. */
+/* Called while inputs are read, only to ask whether to continue; progress is reported elsewhere. */
 static bool poll_input(void *arg, uint64_t done, uint64_t total)
 {
 	(void)done, (void)total;
@@ -390,7 +391,8 @@ static ow_status write_events(struct merge *m)
 	return run_pass(m, write_pass);
 }
 
-/* Members after the events may require other text in the events; then everything is written again. */
+/* Writes the trace. A top-level member after the events may require other text in the events; then everything is
+ * written again. */
 static ow_status write_trace(struct merge *m)
 {
 	OW_TRY(write_events(m));

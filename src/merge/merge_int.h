@@ -26,27 +26,26 @@
 
 #include <pthread.h>
 
-#define PART_BYTES ((size_t)1 << 20)	 /* with what is written it stays in the cache */
-#define SAMPLE_BYTES ((size_t)128 << 10) /* of the events, in which pids are looked for first */
-#define VALUE_MAX ((uint64_t)64 << 20)	 /* larger values beside the events are left out */
-#define MEMBERS_MAX 10000		 /* of one file */
+/* size of a part; together with its output it fits into the cache */
+#define PART_BYTES ((size_t)1 << 20)
+#define SAMPLE_BYTES ((size_t)128 << 10) /* bytes of the events that are searched for pids first */
+#define VALUE_MAX ((uint64_t)64 << 20)	 /* larger values of top-level members are left out */
+#define MEMBERS_MAX 10000		 /* limit of top-level members of one file */
 
 #define LABEL_SEPARATOR " \xc2\xb7 "
 
 #define NO_TIME INT64_MIN
 #define NO_NUMBER INT64_MIN
 
-/* ---- files ---- */
-
-/* A member of a top-level object, beside the events. */
+/* A member of the trace's top-level object, apart from the events. */
 struct merge_member {
-	struct str key; /* raw */
+	struct str key; /* key as in the file, with escapes */
 	enum json_kind kind;
 	uint64_t offset, size;
 	bool complete;
 };
 
-/* A span of time in the file's own clock, [from, to). */
+/* A range of time on the file's own clock, [from, to). */
 struct time_range {
 	int64_t from, to;
 };
@@ -56,16 +55,16 @@ struct merge_step {
 	struct time_range span;
 };
 
-/* What could not be read. */
+/* Counts of elements that could not be read. */
 struct faults {
 	uint64_t damaged, damaged_bytes, first_damage;
-	uint64_t others; /* elements that are not events */
+	uint64_t others; /* elements of the event lists that are not events */
 	uint64_t lost_members;
 	uint64_t truncated_at;
 	bool truncated;
 };
 
-/* Members of a file that affect its events. They may come after the events. */
+/* Top-level members that affect how the file's events are written. They may come after the events. */
 struct facts {
 	int64_t base_ns, rank;
 	bool has_base;
@@ -73,55 +72,56 @@ struct facts {
 
 struct merge_file {
 	struct merge *m;
-	uint32_t number;  /* from 0 */
-	const char *path; /* as given; "archive!member" */
-	struct str name;  /* to show: as short as is unique */
+	uint32_t number;  /* index of the file, from 0 */
+	const char *path; /* path as given; "archive!member" for a member of an archive */
+	struct str name;  /* name to show: the shortest path end that is unique */
 	struct input in;
-	unsigned users;	     /* of `in` */
-	bool opened, reopen; /* it may be closed between its uses */
-	bool found;	     /* it need not be a trace */
+	unsigned users;	     /* number of users of `in` (file_enter) */
+	bool opened, reopen; /* opened: `in` is open; reopen: it may be closed between uses */
+	bool found;	     /* found in a directory, so it need not be a trace */
 	uint64_t size;
 	struct timespec mtime;
 
-	/* sources.c, before all passes */
-	struct json_doc doc_at_events; /* state of the walk at the first list */
-	uint64_t events_offset;	       /* of the first list; UINT64_MAX: none */
+	/* Fields that sources.c writes before all passes. */
+	struct json_doc doc_at_events; /* state of the JSON reader at the first event list */
+	uint64_t events_offset;	       /* offset of the first event list; UINT64_MAX: none */
 	bool events_bare;
 	struct merge_member *members;
 	size_t member_count, member_cap, header_members;
 	struct faults header_faults;
-	struct facts facts, assumed; /* assumed: by the pass before */
-	int64_t name_rank, step;     /* from the file's name; NO_NUMBER: none */
+	struct facts facts, assumed; /* assumed: the facts that the previous pass used */
+	int64_t name_rank, step;     /* numbers from the file's name; NO_NUMBER: none */
 
-	/* merge.c, the pass that measures */
-	int64_t min_ns, min_positive_ns, max_ns; /* NO_TIME: no times; max is an end */
+	/* Fields that the measuring pass (merge.c) writes. */
+	/* NO_TIME: no times; max_ns is the end of an event */
+	int64_t min_ns, min_positive_ns, max_ns;
 	bool has_pairs;
 	struct merge_step *steps;
 	size_t step_count, step_cap;
 
-	/* clock.c, process.c, filter.c: decided before writing */
-	struct str label;		 /* "" = none */
-	int64_t shift_ns;		 /* added to all times; with a clock: about so much */
-	int64_t base_shift_ns;		 /* with a clock: without it */
-	const struct merge_clock *clock; /* or NULL */
-	bool zeros_apart;		 /* times of 0 mean none: they go to the file's start */
-	int64_t start_ns;		 /* where the file starts in the output */
-	bool dropped;			 /* no step of it is wanted */
-	struct time_range range;	 /* wanted */
-	struct time_range *spans;	 /* wanted steps, in order; NULL: all */
+	/* Fields that clock.c, process.c and filter.c write before the write pass. */
+	struct str label; /* label of the file's processes; "" = none */
+	/* added to all times; if `clock` is set, only an approximation */
+	int64_t shift_ns;
+	int64_t base_shift_ns;		 /* if `clock` is set: the shift without the clock */
+	const struct merge_clock *clock; /* fitted clock of the file, or NULL */
+	/* a time of 0 means "no time": it is moved to the file's start */
+	bool zeros_apart;
+	int64_t start_ns;	  /* start of the file in the output */
+	bool dropped;		  /* the file has no wanted step */
+	struct time_range range;  /* wanted range of time */
+	struct time_range *spans; /* wanted steps, in order; NULL: all */
 	size_t span_count;
 
-	/* while a pass goes through it, in order */
+	/* Fields that a pass changes while it goes through the file, in order. */
 	struct json_doc doc;
-	uint64_t expected; /* where the next event is */
+	uint64_t expected; /* offset of the next event */
 	bool bare, finished;
-	uint64_t openers; /* B, b, S met by the filter */
+	uint64_t openers; /* number of B, b and S events that the filter has met */
 	struct buf opener_kept;
 	struct faults faults;
 	uint64_t events_in, events_out, filtered, repaired, untimed;
 };
-
-/* ---- processes ---- */
 
 enum pid_kind { PID_NONE, PID_INT, PID_TEXT };
 
@@ -129,13 +129,13 @@ struct process {
 	uint32_t id, file;
 	enum pid_kind kind;
 	int64_t value;
-	struct str text; /* raw */
-	bool quoted;	 /* in the file */
+	struct str text; /* text of the pid, as in the file */
+	bool quoted;	 /* the pid is a string in the file */
 	bool changed;
-	int64_t pid;	  /* the new one, when changed */
-	char written[24]; /* the same as text */
+	int64_t pid;	  /* new pid, if it has to be changed */
+	char written[24]; /* the new pid as text */
 	uint8_t written_len;
-	bool used, named; /* by what is in the output */
+	bool used, named; /* the output has events of this process; has its name */
 };
 
 struct processes {
@@ -145,17 +145,16 @@ struct processes {
 	struct map taken; /* pid in the output → process */
 	struct process **list;
 	size_t count, cap;
-	int64_t stride, next; /* for new pids */
-	bool numbered; /* those of the samples have their numbers; others get one when added */
+	int64_t stride, next; /* numbers from which new pids are made */
+	/* the processes found in samples have numbers; new ones get a number when they are added */
+	bool numbered;
 };
 
-/* ---- filters ---- */
-
 struct merge_slice {
-	uint64_t name; /* hash, 0 = none */
+	uint64_t name; /* hash of the name, 0 = none */
 	uint64_t ordinal;
 	int64_t start;
-	uint32_t below; /* next in the stack, or in the list of free ones */
+	uint32_t below; /* index of the next slice in the stack, or in the list of free entries */
 	bool kept;
 };
 
@@ -168,21 +167,19 @@ struct pairs {
 		uint32_t top;
 	} * tracks;
 	size_t track_count, track_cap;
-	struct merge_slice *slices; /* [0] is none */
+	struct merge_slice *slices; /* index 0 means none */
 	size_t slice_count, slice_cap;
 	uint32_t free;
 	bool failed;
 };
 
 struct filter {
-	bool active; /* anything at all is left out */
+	bool active; /* some filter is set */
 	bool names, categories, pids, times;
 	struct regex_list name, category, pid;
 	struct pairs pairs;
 	struct buf text;
 };
-
-/* ---- the whole ---- */
 
 struct pass;
 
@@ -191,41 +188,40 @@ struct merge {
 	struct arena arena;
 	const struct merge_options *options;
 	struct ow_error *err;
-	bool first_unreported; /* err has the reason why a file is not merged, and no note says so yet */
+	/* m->err has the reason why a file is not merged, and no note has reported it yet */
+	bool first_unreported;
 	const struct merge_out *out;
 	struct merge_counts *counts;
 	struct merge_file **files;
 	size_t file_count, file_cap;
 	pthread_mutex_t files_lock;
 	size_t held;		 /* bytes of inputs in memory that cannot be closed */
-	struct input_pool *pool; /* of what cannot be opened again either */
+	struct input_pool *pool; /* shared descriptors of inputs that cannot be opened again */
 	struct processes processes;
 	struct filter filter;
 	unsigned threads;
-	unsigned id_bits; /* ids of file k are moved by k << id_bits */
-	int64_t base_ns;  /* of the output */
-	int64_t zero_ns;  /* first time in the output, when measured */
-	bool several;	  /* files */
+	unsigned id_bits; /* ids of file k are increased by k << id_bits */
+	int64_t base_ns;  /* base time of the output */
+	int64_t zero_ns;  /* first time in the output, if measured */
+	bool several;	  /* there is more than one file */
 	bool measured;	  /* first and last times are known exactly */
-	bool facts_final; /* all members of all files are known */
+	bool facts_final; /* all top-level members of all files are known */
 
-	/* merge.c: the output */
-	bool any_event; /* in the output */
+	/* Output of merge.c. */
+	bool any_event; /* the output has an event */
 	uint32_t crc;
 	uint64_t unpacked_out;
 	struct zstd_packer zstd;
 	struct gzip_packer gzip;
 	struct buf packed;
 
-	/* progress */
+	/* State of progress reports. */
 	pthread_mutex_t progress_lock;
 	atomic_uint_fast64_t done;
 	uint64_t total;
-	struct progress poll; /* of every input */
+	struct progress poll; /* progress callback of every input */
 	atomic_bool cancelled;
 };
-
-/* ---- reading in parts ---- */
 
 /* Bytes [at, at + len) of an event's text become [from, from + size) of the worker's scratch. */
 struct edit {
@@ -234,7 +230,7 @@ struct edit {
 
 enum process_mark { MARK_USED = 1, MARK_NAMED = 2 };
 
-/* What one part had; added up when the part proves right. */
+/* Counts of one part; added to the totals when the part turns out to be valid. */
 struct part_counts {
 	uint64_t events, written, filtered, repaired, untimed;
 	struct faults faults;
@@ -246,51 +242,55 @@ struct merge_worker {
 	struct merge *m;
 	struct pass *pass;
 	struct json_scan scan;
-	struct merge_file *file; /* of the scanner */
+	struct merge_file *file; /* file that the scanner reads */
 	size_t unit;
 	bool my_turn;
 	struct ow_error err;
 	ow_status status;
-	/* the part */
+	/* The part that this worker reads. */
 	uint64_t start, end;
 	bool read, ended, truncated, wrong_guess;
 	uint64_t truncated_at;
 	struct part_counts n;
 	struct buf out, scratch, edited, packed;
 	bool is_packed;
-	uint32_t crc; /* of `out`, when packed */
+	uint32_t crc; /* checksum of `out`, if the output is compressed */
 	struct gzip_packer gzip;
 	struct edit *edits;
 	size_t edit_count, edit_cap;
-	/* pids */
+	/* Cache of pids. */
 	struct {
 		uint64_t word;
 		struct process *process;
 		uint8_t len, kind;
 	} cache[PID_CACHE];
-	uint32_t *marked; /* processes with marks */
+	uint32_t *marked; /* processes marked by this part */
 	size_t marked_count, marked_cap;
 	uint8_t *marks;
 	size_t marks_cap;
-	/* the pass that measures */
+	/* Results of the measuring pass. */
 	int64_t min_ns, min_positive_ns, max_ns;
 	bool has_pairs;
 	struct merge_step *steps;
 	size_t step_count, step_cap;
-	int64_t first_ns; /* write pass: a time of this part */
+	int64_t first_ns; /* in the write pass: a time in this part */
 };
 
 struct pass {
 	struct merge *m;
-	/* One event; may call worker_take_turn. */
+	/* Handles one event; may call worker_take_turn. */
 	void (*event)(struct merge_worker *w, const struct json_event *ev);
-	void (*begin)(struct merge_worker *w);	 /* of a part */
-	void (*prepare)(struct merge_worker *w); /* of a part that was read, out of turn; or NULL */
-	ow_status (*commit)(struct merge_worker *w);   /* of a part that proved right, in turn */
-	ow_status (*file_end)(struct merge_worker *w); /* in turn; or NULL */
+	void (*begin)(struct merge_worker *w); /* called at the beginning of a part */
+	/* called when a part was read, before its turn; may be NULL */
+	void (*prepare)(struct merge_worker *w);
+	/* called in turn, for a part that turned out to be valid */
+	ow_status (*commit)(struct merge_worker *w);
+	/* called in turn at the end of a file; may be NULL */
+	ow_status (*file_end)(struct merge_worker *w);
 	unsigned threads;
 	struct merge_worker *workers;
-	size_t *first_unit; /* of each file, and of the end */
+	/* for each file: number of its first part; one more entry marks the end */
+	size_t *first_unit;
 	atomic_size_t next_unit;
 	pthread_mutex_t lock;
 	pthread_cond_t moved;
@@ -303,26 +303,24 @@ ow_status pass_run(struct pass *pass);
 void worker_init(struct merge_worker *w, struct merge *m, struct pass *pass);
 void worker_release(struct merge_worker *w);
 void worker_aim(struct merge_worker *w, struct merge_file *file);
-/* Waits until all parts before are done. False when this part is void: a wrong guess, or a failure. */
+/* Waits until all earlier parts are done. Returns false when this part is invalid: it began at a wrong place, or
+ * something failed. */
 bool worker_take_turn(struct merge_worker *w);
 void worker_fail(struct merge_worker *w, ow_status status);
 
-/* ---- the rest, by file ---- */
-
 ow_status sources_open(struct merge *m, const struct merge_path *paths, size_t count);
 void sources_release(struct merge *m);
-/* Makes file->in readable; pairs with file_leave. Safe from any thread. */
+/* Makes file->in readable; the caller calls file_leave afterwards. May be called from any thread. */
 ow_status file_enter(struct merge_file *file, struct ow_error *err);
 void file_leave(struct merge_file *file);
 void merge_note(struct merge *m, const char *format, ...) OW_PRINTF(2, 3);
 
 ow_status outline_sample(struct merge *m);
-/* Goes on behind a list, with file->doc: up to the next one (file->expected), or the end
- * (file->finished). */
+/* Continues after an event list, with file->doc: up to the next list (file->expected), or the end (file->finished). */
 ow_status outline_walk(struct merge_file *file, struct json_scan *scan, struct ow_error *err);
-/* Back to the first list. */
+/* Returns to the first event list. */
 void outline_rewind(struct merge_file *file);
-/* The text of a member's value; empty when it is too large. */
+/* Reads the text of a member's value; empty when it is longer than `max`. */
 ow_status member_read(struct merge_file *file, const struct merge_member *member, uint64_t max,
 		      struct buf *text, struct ow_error *err);
 const struct merge_member *member_find(const struct merge_file *file, const char *key);
@@ -334,12 +332,12 @@ void label_numbers(struct merge_file *file);
 
 void processes_init(struct processes *p, struct mem *mem);
 void processes_release(struct processes *p);
-/* Gives numbers to those that are there, in their order, and from now on to new ones at once. */
+/* Numbers the processes found so far, in their order; from now on new ones are numbered at once. */
 ow_status processes_number(struct merge *m);
-/* NULL when it is not there and `add` is false, or for lack of memory. */
+/* The process of a pid in a file. NULL if it is unknown and `add` is false, or if memory runs out. */
 struct process *process_of(struct merge *m, uint32_t file, const struct json_value *pid, bool add);
 
-/* The ph, if it is one character; else 0. */
+/* The event's ph (phase), if it is one character; else 0. */
 static inline char event_ph(const struct json_event *ev)
 {
 	const struct json_value *ph = &ev->value[FIELD_PH];
@@ -348,48 +346,48 @@ static inline char event_ph(const struct json_event *ev)
 										       : 0;
 }
 
-/* From ts to ts + dur, in nanoseconds of the file's own clock; false when there is no ts. */
+/* The range from ts to ts + dur, in nanoseconds of the file's own clock; false when there is no ts. */
 bool event_span(const struct json_event *ev, struct time_range *span);
 ow_status clocks_choose(struct merge *m);
-/* Whether the files' times belong together, as far as they are known. */
+/* Checks whether the files' times belong together, as far as they are known. */
 void clocks_compare(struct merge *m);
 
 ow_status filter_init(struct merge *m);
 void filter_release(struct filter *f);
 bool filter_keep(struct merge_worker *w, const struct json_event *ev);
-/* Only by its time. */
+/* Whether the filter accepts the event's time. */
 bool filter_time(const struct merge_file *file, const struct json_event *ev);
 void filter_begin_file(struct merge *m);
 void pair_pass(struct pass *pass);
 
 void write_pass(struct pass *pass);
-/* An element of the top-level samples of the worker's file. */
+/* Rewrites an element of the list "samples" of the worker's file. */
 void rewrite_sample(struct merge_worker *w, const struct json_event *ev);
 
-/* rewrite.c: appends the id as it is in the output; false when it stays as it is. */
+/* rewrite.c: appends an id as it is in the output; false when the id is not changed. */
 bool id_move(const struct merge *m, uint32_t file, const struct json_value *id, struct buf *out);
 bool frame_id_move(uint32_t file, const struct json_value *id, struct buf *out);
 
-/* clock.c: appends the decimal text plus shift_ns / 1000; false when it is not a number. */
+/* clock.c: appends a decimal number increased by shift_ns / 1000; false when the text is not a number. */
 bool decimal_shift(struct str text, int64_t shift_ns, struct buf *out);
-/* clock.c: what is added to a time of the file. */
+/* clock.c: the shift that is added to a time of the file. */
 int64_t clock_shift(const struct merge_file *file, int64_t ns);
 
-/* Whether times of the file change. */
+/* Whether the times of the file are changed. */
 static inline bool file_moves(const struct merge_file *file)
 {
 	return file->shift_ns || file->clock;
 }
 
-/* Bytes in order, packed by the way. */
+/* Writes bytes to the output, in order, compressed if wanted. */
 ow_status merged_write(struct merge *m, struct str bytes, struct ow_error *err);
-/* `len` bytes that were packed as a piece of gzip already. */
+/* Writes a piece of gzip that was compressed before; `len` and `crc` describe the uncompressed bytes. */
 ow_status merged_piece(struct merge *m, size_t len, uint32_t crc, struct str packed,
 		       struct ow_error *err);
 
 ow_status top_level_write(struct merge *m);
 
-/* Reports progress and asks whether to go on. */
+/* Reports progress; returns false if the caller wants to cancel. */
 bool merge_poll(struct merge *m);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * merge_top_level.c: what follows the events of a merged trace: names of processes that have none, and the members of the
- * top-level object. Frames and samples of all files are joined; members that are the same in all files stay where they were;
- * the others go to metadata, file by file. Values of what looks like an environment variable are left out, because traces
- * are sent around.
+ * merge_top_level.c: writes the text after the events of a merged trace: names of processes that have none, and the
+ * members of the top-level object. Frames and samples of all files are joined; members that are the same in all files
+ * stay where they were; the others go to metadata, file by file. Values whose keys look like environment variables are
+ * left out, because traces are passed on to other people.
  */
 #include "merge/merge_int.h"
 
@@ -13,10 +13,10 @@
 
 struct top_level {
 	struct merge *m;
-	struct merge_worker w; /* its out is what is to be written */
+	struct merge_worker w; /* w.out holds the text to write */
 	struct buf text, frame;
 	struct candidate {
-		const struct merge_member *member; /* of the first file */
+		const struct merge_member *member; /* the member as the first file has it */
 		uint64_t hash;
 		bool shared;
 	} candidates[CANDIDATES_MAX];
@@ -102,7 +102,7 @@ static bool same_key(struct str key, const char *const *list, size_t count)
 	return false;
 }
 
-/* Those that are put together from all files. */
+/* Whether a member is joined from all files. */
 static bool is_joined(struct str key)
 {
 	static const char *const keys[] = { "traceEvents", "stackFrames", "samples" };
@@ -110,7 +110,7 @@ static bool is_joined(struct str key)
 	return same_key(key, keys, ARRAY_COUNT(keys));
 }
 
-/* Those that hold only if the times are as they were. */
+/* Whether a member is valid only if times are not changed. */
 static bool is_clock(struct str key)
 {
 	static const char *const keys[] = { "baseTimeNanoseconds", "beginningOfTime" };
@@ -133,7 +133,7 @@ static bool contains_word(struct str key, const char *word)
 	return false;
 }
 
-/* LD_LIBRARY_PATH, HOME, env; and what says that it is a secret. */
+/* Whether a key looks like an environment variable (LD_LIBRARY_PATH, HOME, env) or a secret. */
 static bool looks_secret(struct str key)
 {
 	static const char *const names[] = { "PATH",	 "HOME",
@@ -163,7 +163,7 @@ static bool looks_secret(struct str key)
 	return underscore && key.len > 2;
 }
 
-/* One frame: its key, and the frame it was called from, are of this file. */
+/* Adds one stack frame; its key and its parent's key get the number of the file. */
 static ow_status add_frame(struct top_level *t, struct merge_file *file,
 			   const struct json_item *item, bool *first)
 {
@@ -229,7 +229,7 @@ static ow_status add_samples(struct top_level *t, struct merge_file *file,
 	struct json_scan *scan = &t->w.scan;
 	struct json_event ev;
 
-	(void)first; /* every event brings its separator */
+	(void)first; /* unused: every event brings its own separator */
 	json_scan_seek(scan, member->offset + 1);
 	for (;;) {
 		switch (json_scan_event(scan, UINT64_MAX, &ev)) {
@@ -267,7 +267,7 @@ static void leave(struct top_level *t, struct merge_file *file)
 	file_leave(file);
 }
 
-/* A table or list of which each file may have a part. */
+/* Writes a table or list of which each file may have a part. */
 static ow_status write_joined(struct top_level *t, const char *key, enum json_kind kind, add_fn add)
 {
 	bool any = false, first = true;
@@ -287,7 +287,8 @@ static ow_status write_joined(struct top_level *t, const char *key, enum json_ki
 		status = add(t, file, member, &first);
 		leave(t, file);
 		OW_TRY(status);
-		if (kind == JSON_ARRAY && first && t->w.out.len) { /* no comma before the first */
+		/* no comma before the first element */
+		if (kind == JSON_ARRAY && first && t->w.out.len) {
 			first = false;
 			memmove(t->w.out.ptr, t->w.out.ptr + 1, --t->w.out.len);
 		}
@@ -314,7 +315,8 @@ static bool may_be_shared(const struct top_level *t, const struct merge_file *fi
 		return false;
 	if (is_clock(member->key) && (t->m->several || t->m->options->align != ALIGN_KEEP))
 		return false;
-	for (size_t k = i + 1; k < file->member_count; k++) /* the last of a name counts */
+	/* if a name occurs twice, the last member counts */
+	for (size_t k = i + 1; k < file->member_count; k++)
 		if (str_eq(file->members[k].key, member->key))
 			return false;
 	return true;
@@ -332,7 +334,7 @@ static ow_status find_candidates(struct top_level *t)
 		*c = (struct candidate){ .member = &file->members[i], .shared = true };
 		if (t->m->several)
 			OW_TRY(hash_member(t, file, c->member, &c->hash));
-		/* what an earlier merge said is of the file */
+		/* metadata of an earlier merge belongs to the file, not to this merge */
 		if (json_key_is(c->member->key, "metadata")) {
 			OW_TRY(member_read(file, c->member, SHARED_MAX, &t->text, t->m->err));
 			c->shared = c->member->kind == JSON_OBJECT && t->text.len &&
@@ -385,7 +387,7 @@ static bool is_shared(const struct top_level *t, struct str key)
 	return false;
 }
 
-/* The value, without what looks secret; its key decides, too. */
+/* Adds a value without parts that look secret; the value's own key is checked, too. */
 static ow_status add_value(struct top_level *t, struct merge_file *file,
 			   const struct merge_member *member)
 {
@@ -507,7 +509,7 @@ static ow_status add_file(struct top_level *t, struct merge_file *file)
 	return flush(t, false);
 }
 
-/* The members of metadata that all files share, behind our own. */
+/* Adds the members of metadata that all files share, after our own. */
 static ow_status add_shared_metadata(struct top_level *t)
 {
 	struct merge_file *file = t->m->files[0];
@@ -525,7 +527,7 @@ static ow_status add_shared_metadata(struct top_level *t)
 		OW_TRY(status);
 		buf_clear(&t->frame);
 		t->m->counts->hidden += json_repair(buf_str(&t->text), looks_secret, &t->frame);
-		if (t->frame.len > 2) { /* without the brackets */
+		if (t->frame.len > 2) { /* the frame's text without its brackets is not empty */
 			buf_puts(out, ",\n");
 			buf_add(out, t->frame.ptr + 1, t->frame.len - 2);
 		}
@@ -548,7 +550,7 @@ static ow_status write_metadata(struct top_level *t)
 	return OW_OK;
 }
 
-/* Only how viewers show times; the finest unit of any file. */
+/* Writes displayTimeUnit, which only affects how viewers show times: the finest unit of any file. */
 static ow_status write_unit(struct top_level *t)
 {
 	const char *unit = NULL;

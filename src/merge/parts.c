@@ -1,11 +1,10 @@
 /*
- * parts.c: goes through all files once. The bytes of a file are cut into parts, which several threads read
- * at the same time, each from a guessed event on; parts are settled one after the other, in file order. A
- * part counts only if the one before, read from a place known to be right, ends exactly where it began; else
- * it is read again in its turn. So neither the number of threads nor a wrong guess changes the result.
- *
- * Whatever must be decided in order (a pid that was not met before) waits for its turn in the middle of a
- * part; there is no deadlock, because parts are taken in order and never wait for later ones.
+ * parts.c: reads all files once. The bytes of a file are split into parts, which several threads read concurrently,
+ * each from a guessed beginning of an event on; parts are committed one after the other, in file order. A part is valid
+ * only if the part before, which was read from a valid beginning, ends exactly where this one begins; else it is read
+ * again in its turn. So neither the number of threads nor a wrong guess changes the result. A decision that depends on
+ * the order (a pid that was not met before) waits for the part's turn in the middle of the part. There is no deadlock,
+ * because parts are taken in order and never wait for later ones.
  */
 #include "merge/merge_int.h"
 
@@ -72,7 +71,7 @@ bool worker_take_turn(struct merge_worker *w)
 	return !w->wrong_guess;
 }
 
-/* The scanner's memory stays when it goes to another file. */
+/* Lets the worker's scanner read another file; the scanner keeps its memory. */
 void worker_aim(struct merge_worker *w, struct merge_file *file)
 {
 	struct json_scan old = w->scan;
@@ -137,7 +136,7 @@ static void read_part(struct merge_worker *w, uint64_t start, uint64_t to)
 	w->read = w->status == OW_OK && !w->wrong_guess;
 }
 
-/* A list may end without its bracket; an object may not. */
+/* Reports an unexpected end of the file: a list may end without its bracket, an object may not. */
 static void note_end(struct merge_worker *w)
 {
 	struct merge_file *file = w->file;
@@ -184,7 +183,7 @@ static void settle_part(struct merge_worker *w)
 		worker_fail(w, status);
 }
 
-/* Finishes the parts in order: as they were read, or by reading them again up to `to`. */
+/* Commits parts in order, up to `to`: as they were read, or after reading them again. */
 static void settle(struct merge_worker *w, uint64_t to)
 {
 	struct merge_file *file = w->file;
@@ -226,7 +225,7 @@ static struct merge_file *file_of(struct pass *pass, size_t unit)
 	return pass->m->files[low];
 }
 
-/* Reads the part before its turn, if a place to start can be found. */
+/* Reads a part before its turn, if a place to start can be found. */
 static void read_ahead(struct merge_worker *w, uint64_t from, uint64_t to, bool first)
 {
 	uint64_t start = from;
@@ -271,7 +270,7 @@ static void run_unit(struct merge_worker *w, size_t unit)
 		if (w->status == OW_OK)
 			pass_on(w);
 	}
-	w->file = NULL; /* the input may be closed and opened again */
+	w->file = NULL; /* the input may be closed and opened again meanwhile */
 	file_leave(file);
 }
 
@@ -290,8 +289,6 @@ static void run_units(void *arg, unsigned thread)
 	}
 }
 
-/* ---- the pass ---- */
-
 void worker_init(struct merge_worker *w, struct merge *m, struct pass *pass)
 {
 	*w = (struct merge_worker){ .m = m, .pass = pass };
@@ -307,7 +304,7 @@ void worker_release(struct merge_worker *w)
 	struct mem *mem = w->m->mem;
 	struct input any = { .mem = mem };
 
-	w->scan.in = &any; /* for its memory */
+	w->scan.in = &any; /* the scanner needs some input to allocate its memory */
 	json_scan_release(&w->scan);
 	buf_release(&w->out);
 	buf_release(&w->scratch);

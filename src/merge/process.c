@@ -1,8 +1,8 @@
 /*
- * process.c: which process of which file gets which pid, and what its file is called. A pid that no other file has stays; others
- * get a new number, if possible one that still shows the old: 5 becomes 305 in the fourth file. The order in which processes
- * are met decides, so new ones are added in file order only. A file is labelled with its rank, its step, both, or its name,
- * as needed to distinguish all files.
+ * process.c: decides which process of which file gets which pid, and the label of each file. A pid that only one file
+ * has is kept; others get a new number, if possible one that still shows the old: 5 becomes 305 in the fourth file. The
+ * result depends on the order in which processes are met, so new ones are added in file order only. A file is labelled
+ * with its rank, its step, both, or its name, whatever distinguishes all files.
  */
 #include "merge/merge_int.h"
 
@@ -30,7 +30,7 @@ void processes_release(struct processes *p)
 	pthread_mutex_destroy(&p->lock);
 }
 
-/* What a pid is: numbers and text of digits are the same, other text is text, anything else is none. */
+/* Reads a pid: numbers and text of digits are the same, other text is kept as text, any other value is none. */
 static void read_pid(const struct json_value *value, struct process *to)
 {
 	struct str text = json_text(*value);
@@ -141,7 +141,8 @@ ow_status processes_number(struct merge *m)
 	while (p->stride <= most)
 		p->stride *= 10;
 	p->next = most + 1;
-	if (m->file_count < (size_t)(PID_MAX / 2 / p->stride)) /* behind all of the regular ones */
+	/* the new pid lies after the ranges of all files */
+	if (m->file_count < (size_t)(PID_MAX / 2 / p->stride))
 		p->next = MAX(p->next, (int64_t)m->file_count * p->stride);
 	for (size_t i = 0; i < p->count; i++)
 		if (!assign(p, p->list[i]))
@@ -182,14 +183,14 @@ struct process *process_of(struct merge *m, uint32_t file, const struct json_val
 	return found;
 }
 
-#define COMPONENTS_MAX 8 /* of a path, to distinguish equal names */
+#define COMPONENTS_MAX 8 /* limit of path components that are used to distinguish equal names */
 
 static bool same_letter(char a, char b)
 {
 	return a == b || (a >= 'A' && a <= 'Z' && (a | 0x20) == b);
 }
 
-/* The digits behind the last place where the word stands: rank3, rank-3, rank_3. */
+/* The number after the last occurrence of a word in a name: rank3, rank-3, rank_3. */
 static int64_t number_after(struct str name, const char *word)
 {
 	size_t len = strlen(word);
@@ -214,7 +215,7 @@ static int64_t number_after(struct str name, const char *word)
 	return found;
 }
 
-/* The last `count` components of a path; '!' stands before the name in an archive. */
+/* The last `count` components of a path; '!' separates an archive from a member's name. */
 static struct str last_components(struct str path, unsigned count)
 {
 	size_t at = path.len;
@@ -259,7 +260,7 @@ static int by_label(const void *a, const void *b)
 		       (*(struct merge_file *const *)b)->label);
 }
 
-/* Whether all files differ in this; *order is scratch for as many pointers. */
+/* Whether all files differ in this text; `order` has room for one pointer for each file. */
 static bool all_differ(struct merge *m, struct merge_file **order,
 		       int (*compare)(const void *, const void *))
 {
@@ -280,7 +281,7 @@ static struct str without_ending(struct str name)
 	for (size_t i = 0; i < ARRAY_COUNT(endings); i++)
 		if (name.len > endings[i].len && str_ends(name, endings[i])) {
 			name.len -= endings[i].len;
-			i = SIZE_MAX; /* from the start */
+			i = SIZE_MAX; /* start again with the first file */
 		}
 	return name;
 }
@@ -293,7 +294,7 @@ static ow_status choose_names(struct merge *m, struct merge_file **order)
 		if (all_differ(m, order, by_name))
 			return OW_OK;
 	}
-	for (size_t i = 0; i < m->file_count; i++) { /* the same file twice */
+	for (size_t i = 0; i < m->file_count; i++) { /* the same file was given twice */
 		const char *name = arena_printf(&m->arena, "%s (%zu)", m->files[i]->path, i + 1);
 
 		if (!name)
@@ -316,7 +317,7 @@ static int width_of(struct merge *m, bool ranks)
 	return width;
 }
 
-/* Labels of ranks, steps or both; false when they are not known of all files or do not differ. */
+/* Labels the files by rank, step or both; false when these are unknown for some file or do not differ. */
 static ow_status try_numbers(struct merge *m, struct merge_file **order, bool ranks, bool steps,
 			     bool *good)
 {

@@ -1,6 +1,7 @@
 /*
- * redact_text.c: hides private texts in a stream of JSON (redact_text.h). It finds strings, and whether they are keys or values, and looks
- * at nothing else: text that is not JSON is copied unchanged. Texts are compared as they are written, with their escapes.
+ * redact_text.c: hides private texts in a stream of JSON (redact_text.h). It finds strings, and whether they are keys
+ * or values, and reads nothing else: text that is not JSON is copied unchanged. Texts are compared as they are written,
+ * with their escapes.
  */
 #include "merge/redact_text.h"
 
@@ -15,7 +16,7 @@ static const struct {
 	{ "bp", RULE_KEEP },
 	{ "scope", RULE_NAME },
 	{ "cname", RULE_KEEP },
-	{ "op", RULE_KEEP }, /* the type of an op */
+	{ "op", RULE_KEEP }, /* "op" is the type of an op */
 	{ "Input type", RULE_KEEP },
 	{ "dtype", RULE_KEEP },
 	{ "Collective name", RULE_KEEP },
@@ -36,7 +37,7 @@ static enum redact_rule rule_of(struct str key)
 	return RULE_HIDE;
 }
 
-/* Keys of arguments that frameworks write and readers look for; any other key of arguments may be a user's. */
+/* Whether a key of event arguments is one that frameworks write; any other key may come from a user. */
 static bool is_known_key(struct str key)
 {
 	static const char *const keys[] = {
@@ -139,11 +140,11 @@ static bool is_known_key(struct str key)
 	return false;
 }
 
-/* Keys of the format and of the programs that write it, outside of arguments. */
+/* Whether a key outside of arguments belongs to the trace format or to a program that writes it. */
 static bool is_format_key(struct str key)
 {
 	static const char *const keys[] = {
-		/* events */
+		/* keys of events */
 		"ph",
 		"pid",
 		"tid",
@@ -169,7 +170,7 @@ static bool is_format_key(struct str key)
 		"use_async_tts",
 		"parent",
 		"category",
-		/* the document */
+		/* keys of the document */
 		"traceEvents",
 		"systemTraceEvents",
 		"stackFrames",
@@ -215,7 +216,7 @@ static bool is_format_key(struct str key)
 		"INFO",
 		"WARNING",
 		"ERROR",
-		/* our own */
+		/* keys that opwatch writes */
 		"files",
 		"file",
 		"label",
@@ -233,7 +234,8 @@ static bool is_format_key(struct str key)
 	return false;
 }
 
-/* (ncclDevComm*, unsigned long, ncclWork*): what kernels of NCCL take. Texts of users may stand in parentheses, too. */
+/* Whether a text is a parameter list of an NCCL kernel, (ncclDevComm*, unsigned long, ncclWork*). Texts of users may
+ * be in parentheses, too. */
 static bool is_library_signature(struct str text)
 {
 	static const char *const types[] = { "unsigned", "long", "int",	  "char",
@@ -256,7 +258,8 @@ static bool is_library_signature(struct str text)
 	return true;
 }
 
-/* cudaLaunchKernel, hipMalloc, ncclDevKernel: a prefix and then a capital; a user's cuda_layer is none of them. */
+/* Whether a name is a library call (cudaLaunchKernel, hipMalloc, ncclDevKernel): a known prefix and then a capital
+ * letter; a user's cuda_layer is not. */
 static bool is_library_call(struct str name)
 {
 	static const char *const prefixes[] = { "cuda", "cu", "hip", "nccl" };
@@ -275,7 +278,7 @@ static bool is_library_call(struct str name)
 	return false;
 }
 
-/* Names that libraries and frameworks give, and those that the format defines. */
+/* Whether a name comes from a library or framework, or is defined by the format. */
 static bool is_framework_name(struct str name)
 {
 	static const char *const beginnings[] = { "aten::", "c10::",	    "c10d::",  "void at::",
@@ -301,7 +304,8 @@ static bool is_framework_name(struct str name)
 	return is_library_call(name);
 }
 
-/* Numbers, also as text: 12, 0x7f, -1.5e3, true. The letters of "facade" are digits only after 0x. */
+/* Whether a text is a number or truth value: 12, 0x7f, -1.5e3, true. The letters of "facade" are digits only after
+ * 0x. */
 static bool is_number(struct str text)
 {
 	bool hex = str_starts(text, STR("0x")), digits = false;
@@ -364,7 +368,7 @@ static void open_level(struct redact_text *r, bool object)
 
 	r->depth++;
 	r->value = !object;
-	if (r->depth < REDACT_DEPTH) /* values of a list have the rule of its key */
+	if (r->depth < REDACT_DEPTH) /* elements of a list get the rule of the list's key */
 		r->levels[r->depth] =
 			(struct redact_level){ object,
 					       rule == RULE_KEEP && object ? RULE_HIDE : rule };

@@ -1,7 +1,7 @@
 /*
- * redact_text.h: a Chrome trace without the names that its users chose, while it is written: JSON goes in piece by piece, the same JSON
- * with pseudonyms in place of private texts comes out. ow_merge calls it for --redact, where there is no model that
- * model/redact.c could change. Numbers, times, the structure and words of frameworks stay.
+ * redact_text.h: redacts a Chrome trace while it is written: JSON goes in piece by piece, and comes out with pseudonyms
+ * in place of texts that users chose. ow_merge calls it for --redact, because there is no model that model/redact.c
+ * could change. Numbers, times, the structure and words of frameworks stay.
  */
 #ifndef MERGE_REDACT_TEXT_H
 #define MERGE_REDACT_TEXT_H
@@ -10,30 +10,31 @@
 
 #define REDACT_DEPTH 256
 
-/* How texts are redacted: the values of a key and everything inside them. */
+/* How a text value is redacted; the rule of a key holds for everything inside its value. */
 enum redact_rule {
-	RULE_HIDE, /* replaced as a whole, or as a path */
-	RULE_NAME, /* names of frameworks stay */
+	RULE_HIDE, /* the text is replaced as a whole, or component by component if it is a path */
+	RULE_NAME, /* the text is replaced unless it is a name of a framework */
 	RULE_KEEP,
-	RULE_KEEP_TREE /* also what is inside */
+	RULE_KEEP_TREE /* the text and everything inside is kept */
 };
 
 struct redact_text {
 	struct pseudonyms names;
-	struct buf out; /* what is ready; the caller clears it */
+	struct buf out; /* redacted output; the caller clears it */
 	struct buf text;
-	bool in_text, escaped, value; /* value: the next text is one, not a key */
+	bool in_text, escaped, value; /* value: the next text is a value, not a key */
 	uint32_t depth,
-		args_depth; /* args_depth: of the arguments of an event; 0 = not inside them */
+		/* args_depth: nesting depth of an event's arguments; 0 = not inside them */
+		args_depth;
 	struct redact_level {
 		bool object;
-		uint8_t rule; /* of the last key */
+		uint8_t rule; /* rule of the last key */
 	} levels[REDACT_DEPTH];
 };
 
-/* Paired with redact_text_release, also after a failure. */
+/* The caller calls redact_text_release, also after a failure. */
 ow_status redact_text_init(struct redact_text *r, struct mem *mem, struct ow_error *err);
-/* Adds to r->out. */
+/* Redacts a piece of JSON; appends the result to r->out. */
 ow_status redact_text_add(struct redact_text *r, struct str bytes, struct ow_error *err);
 void redact_text_release(struct redact_text *r);
 

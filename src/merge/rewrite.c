@@ -1,7 +1,7 @@
 /*
- * rewrite.c: the pass that writes. An event is copied as it stands, but for the values that must change; text that is not strict
- * JSON is rewritten. Ids of flows, asynchronous events and frames must not meet those of other files: those of file k are
- * moved by k times a power of two, so that no list of them is needed and numbers stay numbers.
+ * rewrite.c: the write pass. An event is copied unchanged except for the values that must change; text that is not
+ * strict JSON is rewritten. Ids of flows, asynchronous events and frames must not collide with those of other files:
+ * ids of file k are increased by k times a power of two, so that no list of ids is needed and numbers stay numbers.
  */
 #include "merge/merge_int.h"
 
@@ -49,7 +49,7 @@ static enum id_form form_of(const struct json_value *id, bool *negative, uint64_
 	return parse_id(text, 16, value) ? ID_BARE_HEX : ID_OTHER;
 }
 
-/* Large ids are hashes or random numbers; a large odd step leads away from all of the others. */
+/* Moves an id. Large ids are hashes or random numbers; a large odd step makes collisions unlikely. */
 static uint64_t move_value(const struct merge *m, uint32_t file, uint64_t value)
 {
 	if (value >> m->id_bits == 0)
@@ -95,7 +95,7 @@ bool id_move(const struct merge *m, uint32_t file, const struct json_value *id, 
 	return true;
 }
 
-/* Frames are keys of a table, so text in any case. */
+/* Moves a frame id. Frames are keys of a JSON object, so the result is always text. */
 bool frame_id_move(uint32_t file, const struct json_value *id, struct buf *out)
 {
 	if (!file || (id->kind != JSON_STRING && id->kind != JSON_NUMBER))
@@ -104,9 +104,10 @@ bool frame_id_move(uint32_t file, const struct json_value *id, struct buf *out)
 	return true;
 }
 
-#define SEPARATOR ",\n" /* before every event; the first loses its comma when it is written */
+/* written before every event; the first event of the output loses the comma */
+#define SEPARATOR ",\n"
 
-/* The text in scratch from `from` on replaces these bytes. */
+/* Records an edit: the text in scratch from `from` on replaces these bytes of the event. */
 static void add_edit(struct merge_worker *w, const struct json_event *ev, const char *at,
 		     size_t len, size_t from)
 {
@@ -123,7 +124,7 @@ static void add_edit(struct merge_worker *w, const struct json_event *ev, const 
 	w->edits[k] = edit;
 }
 
-/* A whole value, with its quotes. */
+/* Replaces a whole value with its quotes. */
 static void replace_value(struct merge_worker *w, const struct json_event *ev,
 			  const struct json_value *value, size_t from)
 {
@@ -132,15 +133,13 @@ static void replace_value(struct merge_worker *w, const struct json_event *ev,
 	add_edit(w, ev, value->at - quoted, value->len + 2u * quoted, from);
 }
 
-/* ---- pids ---- */
-
 static struct process *find_process(struct merge_worker *w, const struct json_value *pid)
 {
 	struct process *process = process_of(w->m, w->file->number, pid, false);
 
 	if (process)
 		return process;
-	/* Which number a new one gets depends on what was met before. */
+	/* The number of a new process depends on the processes met before, so wait for this part's turn. */
 	if (!worker_take_turn(w))
 		return NULL;
 	process = process_of(w->m, w->file->number, pid, true);
@@ -149,7 +148,7 @@ static struct process *find_process(struct merge_worker *w, const struct json_va
 	return process;
 }
 
-/* The same, mostly from a cache of short ones. */
+/* Like find_process, with a cache for short pids. */
 static struct process *worker_process(struct merge_worker *w, const struct json_value *pid)
 {
 	struct process *process;
@@ -158,7 +157,7 @@ static struct process *worker_process(struct merge_worker *w, const struct json_
 
 	if (pid->len > 8 || !pid->len)
 		return find_process(w, pid);
-	memcpy(&word, pid->at, 8); /* there is room behind the window */
+	memcpy(&word, pid->at, 8); /* reading 8 bytes is safe: there is room after the window */
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 	word = __builtin_bswap64(word);
 #endif
@@ -198,7 +197,7 @@ static void mark(struct merge_worker *w, const struct process *process, enum pro
 	w->marks[process->id] |= (uint8_t)mark;
 }
 
-/* False when the part is void. */
+/* Replaces the pid; false when the part is invalid. */
 static bool edit_pid(struct merge_worker *w, const struct json_event *ev, char ph)
 {
 	static const struct json_value none = { .at = "" };
@@ -226,8 +225,6 @@ static bool edit_pid(struct merge_worker *w, const struct json_event *ev, char p
 	return true;
 }
 
-/* ---- names of processes ---- */
-
 static void edit_label(struct merge_worker *w, const struct json_event *ev)
 {
 	struct json_value name;
@@ -246,7 +243,8 @@ static void edit_label(struct merge_worker *w, const struct json_event *ev)
 	add_edit(w, ev, name.at, 0, from);
 }
 
-/* Ids of objects, counters and contexts belong to their process, whose pid makes them distinct. */
+/* Whether ids of this event phase are global. Ids of objects, counters and contexts belong to their process, whose
+ * pid makes them distinct. */
 static bool has_global_id(char ph)
 {
 	return ph && strchr("stfbenSTpFvV", ph);
@@ -293,7 +291,7 @@ static bool is_zero(struct str text)
 	return json_decimal(text, 3, &ns) == JSON_EXACT && ns == 0;
 }
 
-/* A number, or the number in a string. */
+/* Shifts a time, which is a number, or a number in a string. */
 static void edit_time(struct merge_worker *w, const struct json_event *ev,
 		      const struct json_value *value)
 {
@@ -327,7 +325,7 @@ static void edit_ts(struct merge_worker *w, const struct json_event *ev, char ph
 	edit_time(w, ev, ts);
 }
 
-/* Counters of many values in one event: "entries":[[ts, value, …], …] */
+/* Shifts the times of a counter event with many values: "entries":[[ts, value, …], …]. */
 static void edit_entries(struct merge_worker *w, const struct json_event *ev, struct str list)
 {
 	struct json_reader entries = json_over(list);
@@ -355,8 +353,6 @@ static void edit_others(struct merge_worker *w, const struct json_event *ev)
 			edit_entries(w, ev, json_text(value));
 	}
 }
-
-/* ---- one event ---- */
 
 static void add_edited(const struct merge_worker *w, const struct json_event *ev, struct buf *out)
 {
@@ -448,8 +444,6 @@ void rewrite_sample(struct merge_worker *w, const struct json_event *ev)
 	emit(w, ev);
 }
 
-/* ---- the pass ---- */
-
 static void begin(struct merge_worker *w)
 {
 	w->first_ns = NO_TIME;
@@ -481,7 +475,8 @@ static ow_status commit(struct merge_worker *w)
 		process->used |= (w->marks[process->id] & MARK_USED) != 0;
 		process->named |= (w->marks[process->id] & MARK_NAMED) != 0;
 	}
-	if (w->first_ns != NO_TIME && !m->measured) { /* roughly, then */
+	/* an estimate, because times were not measured */
+	if (w->first_ns != NO_TIME && !m->measured) {
 		file->min_ns =
 			file->min_ns == NO_TIME ? w->first_ns : MIN(file->min_ns, w->first_ns);
 		file->max_ns = MAX(file->max_ns, w->first_ns);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define SMALL_VALUE ((uint64_t)256 << 10)
-#define FIRST_EVENTS 1000 /* of which one must look like one */
+#define FIRST_EVENTS 1000 /* one of the first this many elements must look like an event */
 
 void fault_damage(struct faults *faults, uint64_t offset, uint64_t size)
 {
@@ -103,7 +103,7 @@ static ow_status add_member(struct merge_file *file, const struct json_item *ite
 		file->faults.lost_members++;
 		return OW_OK;
 	}
-	pthread_mutex_lock(&m->files_lock); /* the arena is everybody's */
+	pthread_mutex_lock(&m->files_lock); /* all threads share the arena */
 	member.key = arena_str(&m->arena, json_text(item->key));
 	pthread_mutex_unlock(&m->files_lock);
 	if (!member.key.ptr ||
@@ -163,7 +163,7 @@ void outline_rewind(struct merge_file *file)
 	file->events_in = file->events_out = file->filtered = file->repaired = file->untimed = 0;
 }
 
-/* Whether the list at the scanner's place has events. Empty lists are fine, too. */
+/* Whether the list at the scanner's position contains events; an empty list is accepted, too. */
 static bool has_events(struct json_scan *scan)
 {
 	struct json_event ev;
@@ -192,7 +192,7 @@ static ow_status read_outline(struct merge_file *file, struct json_scan *scan, s
 {
 	bool good;
 
-	file->faults = file->header_faults; /* of the container */
+	file->faults = file->header_faults; /* faults of the surrounding object */
 	OW_TRY(outline_walk(file, scan, err));
 	good = !file->finished && (file->member_count || !file->faults.damaged);
 	file->events_offset = file->expected;
@@ -212,7 +212,7 @@ static ow_status read_outline(struct merge_file *file, struct json_scan *scan, s
 	return OW_OK;
 }
 
-/* Fails with OW_E_FORMAT when the file is not a trace. */
+/* Reads the top-level members up to the first event list; OW_E_FORMAT when the file is not a trace. */
 static ow_status outline_file(struct merge_file *file, struct ow_error *err)
 {
 	struct json_scan scan;
@@ -276,8 +276,9 @@ ow_status outline_sample(struct merge *m)
 	return OW_OK;
 }
 
-#define UNPACK_MEMORY ((size_t)1 << 20) /* larger content goes to a file */
-#define HELD_MAX ((size_t)64 << 20)	/* and small content, too, beyond this sum */
+#define UNPACK_MEMORY ((size_t)1 << 20) /* larger uncompressed content goes to a temporary file */
+/* if small contents add up to more than this, they go to temporary files, too */
+#define HELD_MAX ((size_t)64 << 20)
 #define OPEN_INPUTS 64 /* this many inputs keep a descriptor; the others share one */
 
 /* One path of the command line, opened. */
@@ -285,8 +286,8 @@ struct source {
 	const char *path;
 	struct input in;
 	struct unpack_result unpacked;
-	bool plain; /* closed again */
-	bool found; /* it need not be a trace */
+	bool plain; /* a plain file, which was closed again */
+	bool found; /* found in a directory, so it need not be a trace */
 	uint64_t size;
 	struct timespec mtime;
 	struct ow_error err;
@@ -300,7 +301,7 @@ struct opening {
 	atomic_size_t next;
 };
 
-/* Whether a file with this head may be a trace; the rest of the file is not known yet. */
+/* Whether a file that begins with `head` may be a trace; the rest of the file is not known yet. */
 static ow_status judge(const char *name, struct str head, struct ow_error *err)
 {
 	size_t at = str_starts(head, str_from("\xef\xbb\xbf")) ? 3 : 0;
@@ -383,7 +384,7 @@ static void release_file(struct merge_file *file)
 	buf_release(&file->opener_kept);
 }
 
-/* Content in memory goes to a temporary file when there is much of it. */
+/* Moves content from memory to a temporary file if there is much of it. */
 static ow_status spill(struct merge *m, struct input *in, struct ow_error *err)
 {
 	struct input moved;
@@ -445,7 +446,7 @@ static ow_status add_open_input(struct merge *m, struct input *in,
 	return OW_OK;
 }
 
-/* The first reason is kept: it is the error if no file is left, and a note at the end if one is. */
+/* Keeps the first reason why a file is skipped: it becomes the error if no file is left, else a note at the end. */
 static void note_skipped(struct merge *m, const struct ow_error *why, bool expected)
 {
 	bool report = !expected || (why->status != OW_E_FORMAT && why->status != OW_E_EMPTY);
@@ -459,7 +460,7 @@ static void note_skipped(struct merge *m, const struct ow_error *why, bool expec
 	}
 }
 
-/* These end everything; any other failure only loses the file. */
+/* Whether a failure ends the whole merge; any other failure only skips the file. */
 static bool fatal(ow_status status)
 {
 	return status == OW_E_NO_MEMORY || status == OW_E_INTERRUPTED || status == OW_E_INTERNAL;
@@ -556,7 +557,7 @@ static ow_status add_sources(struct merge *m, struct source *sources, size_t cou
 	return OW_OK;
 }
 
-/* Only what has events is merged; the first reason why a file has none is reported when there is no other. */
+/* Drops files without events; the first reason why a file has none is reported if no file is left. */
 static ow_status drop_others(struct merge *m)
 {
 	size_t kept = 0, count = m->file_count;

@@ -1,6 +1,6 @@
 /*
- * assets.h: the files of the page, compressed by gzip, as cmake/ui.cmake embeds them. Without npm there are none, and
- * the page is not available.
+ * assets.h: the files of the web page, compressed by gzip and embedded by cmake/ui.cmake. In a build without npm there
+ * are none, and the page is not available.
  */
 #ifndef PAGE_ASSETS_H
 #define PAGE_ASSETS_H
@@ -8,11 +8,11 @@
 #include <stddef.h>
 
 struct page_asset {
-	const char *path; /* "/app.js" */
+	const char *path; /* path in URLs: "/app.js" */
 	const char *type; /* content type */
 	const unsigned char *bytes;
 	size_t len;
-	const char *sha256; /* of the unpacked file, 64 hexadecimal digits */
+	const char *sha256; /* of the uncompressed file, 64 hexadecimal digits */
 };
 
 extern const struct page_asset page_assets[];

@@ -1,11 +1,12 @@
 /*
- * compare.c: the route of the page Compare: what `opwatch diff` prints with --json, and with frames=1 what it prints with --frames. Each file is
- * a run, as for the command; where a side has several, they are opened once more, each by itself, when the page first asks. A report is given
- * its runs. With base_rank and new_rank the files of two ranks of this job are compared instead.
+ * compare.c: the route of the page Compare: returns what `opwatch diff` prints with --json, and with frames=1 what it
+ * prints with --frames. Each file is a run, as for the command; if a side has several files, each is opened again
+ * separately when the page first asks. A report is given its runs. With base_rank and new_rank the files of two ranks
+ * of this job are compared instead.
  */
 #include "page/page_int.h"
 
-#define FRAME_LEAST 0.0005 /* of a step: less than half a pixel */
+#define FRAME_LEAST 0.0005 /* as a share of a step: less than half a pixel */
 
 void page_free_runs(struct ow_ui *ui)
 {
@@ -27,13 +28,13 @@ static ow_status open_run(struct ow_ui *ui, const char *path, struct ow_error *e
 {
 	struct ow_open_options options = ui->open;
 
-	options.progress = NULL; /* of the first load */
+	options.progress = NULL; /* progress is reported for the first load only */
 	OW_TRY(ow_profile_open(&path, 1, &options, &ui->runs[ui->run_count], err));
 	ui->run_count++;
 	return OW_OK;
 }
 
-/* The files of the base first. Called with the lock held. */
+/* Opens each file as a run, the base's first. The caller holds the lock. */
 static ow_status open_runs(struct ow_ui *ui, struct ow_error *err)
 {
 	size_t count = ui->base_count + ui->path_count;
@@ -77,7 +78,7 @@ static ow_status compare(struct ow_ui *ui, bool frames, ow_result **result, stru
 	return ow_diff(all, base, all + base, other, &options, result, err);
 }
 
-/* The file of a rank, as it was given or found in a folder. */
+/* Finds the file of a rank, as it was given or found in a folder. */
 static ow_status find_file(struct ow_ui *ui, int64_t rank, const char **path, struct ow_error *err)
 {
 	const struct model *m = ui->profile->m;
@@ -105,7 +106,7 @@ static ow_status find_file(struct ow_ui *ui, int64_t rank, const char **path, st
 	return OW_OK;
 }
 
-/* Called with the lock held. */
+/* Opens the file of a rank. The caller holds the lock. */
 static ow_status open_rank(struct ow_ui *ui, struct page_rank *to, int64_t rank,
 			   struct ow_error *err)
 {

@@ -1,7 +1,7 @@
 /*
- * details.c: the routes that answer about items of the timeline: all that is known of one event or sample, names that a regular
- * expression matches or that a line of code runs, and sums over an area (a range of time on some tracks). Each answer takes two
- * passes over the events at most. Times count from ow_ui.zero_ns, as in timeline.c.
+ * details.c: the routes that answer about items of the timeline: all that is known about one event or sample, names
+ * that a regular expression matches or that a line of code runs, and sums over an area (a range of time on some
+ * tracks). Each answer takes at most two passes over the events. Times count from ow_ui.zero_ns, as in timeline.c.
  */
 #include "page/page_int.h"
 
@@ -87,7 +87,7 @@ static ow_status add_args(struct buf *to, struct ow_ui *ui, uint32_t event, stru
 	return status;
 }
 
-/* Marks the ops with this name: one look per event instead of a walk over its op's row. */
+/* Marks the ops with this name, so that each event needs one lookup instead of following its op's row. */
 static bool *ops_named(const struct model *m, str_id name, struct arena *arena)
 {
 	bool *named = ARENA_ARRAY(arena, bool, m->op.count);
@@ -97,7 +97,7 @@ static bool *ops_named(const struct model *m, str_id name, struct arena *arena)
 	return named;
 }
 
-/* All events of the same name: how many, and how long they take. */
+/* Adds the number and durations of all events with the same name. */
 static ow_status add_like(struct buf *to, const struct ow_ui *ui, uint32_t event,
 			  struct ow_error *err)
 {
@@ -164,7 +164,7 @@ static void add_event(struct buf *to, const struct ow_ui *ui, uint32_t event)
 	add_text(to, "phase", page_word(&words_event_phase, phase));
 	add_known(to, "ts", wrap_sub(m->event.ts_ns[event], ui->zero_ns));
 	add_known(to, "dur_ns", m->event.dur_ns[event]);
-	/* Only slices of traces have a time of their own; elsewhere the column is zero. */
+	/* Only slices of traces have a self time; for other events the column is zero. */
 	add_known(to, "self_ns",
 		  COLUMN_GET(m->track.flags, track) & TRACK_NESTED
 			  ? COLUMN_GET(m->event.self_ns, event)
@@ -176,7 +176,7 @@ static void add_event(struct buf *to, const struct ow_ui *ui, uint32_t event)
 	buf_printf(to, ",\n\"stack_of\": \"%s\"", stack.v ? "call" : "creation");
 }
 
-/* What one look at the event's own row gives; the page shows it first. */
+/* Adds what the event's own row holds; the page shows it first. */
 static ow_status add_facts(struct buf *to, struct ow_ui *ui, uint32_t event, struct ow_error *err)
 {
 	OW_TRY(model_require_stacks(ui->profile->m, err));
@@ -184,14 +184,15 @@ static ow_status add_facts(struct buf *to, struct ow_ui *ui, uint32_t event, str
 	return add_args(to, ui, event, err);
 }
 
-/* What takes a pass over all links and events. */
+/* Adds what needs a pass over all links and events. */
 static ow_status add_others(struct buf *to, struct ow_ui *ui, uint32_t event, struct ow_error *err)
 {
 	add_links(to, ui, event);
 	return add_like(to, ui, event, err);
 }
 
-/* Parameter part: "facts" is the event by itself, "others" its links and events of its name; all of it without one. */
+/* Parameter part: "facts" returns the event itself, "others" its links and events of the same name; without it,
+ * both. */
 PAGE_HANDLER(event)
 {
 	struct ow_ui *u = ui;
@@ -224,8 +225,6 @@ PAGE_HANDLER(event)
 	else
 		buf_puts(&reply->body, "}\n");
 }
-
-/* ---- one sample ---- */
 
 static void add_sample(struct buf *to, const struct ow_ui *ui, uint32_t sample)
 {
@@ -281,14 +280,14 @@ PAGE_HANDLER(sample)
 }
 
 struct name_sum {
-	uint32_t name, first; /* first: the event that takes longest */
+	uint32_t name, first; /* first: the event with the longest duration */
 	uint64_t count;
 	int64_t time_ns, longest_ns;
 };
 
 struct sums {
 	struct mem *mem;
-	struct name_sum *by_name; /* index: string id */
+	struct name_sum *by_name; /* indexed by string id */
 	uint32_t names;
 };
 
@@ -329,7 +328,7 @@ static int by_time(const void *a, const void *b)
 	return (x->name > y->name) - (x->name < y->name);
 }
 
-/* The names with events, the costliest first, and how many there are. Destroys the index. */
+/* Adds the names with events, the costliest first, and their number. Destroys the index. */
 static void add_sums(struct buf *to, struct sums *s, const struct ow_ui *ui)
 {
 	const struct model *m = ui->profile->m;
@@ -410,7 +409,7 @@ static ow_status search_names(struct ow_ui *ui, const char *pattern, struct sums
 
 enum { STACK_NEW, STACK_OTHER, STACK_OF_LINE };
 
-/* Whether a stack goes through a line. Each stack is looked at once: `state` keeps what was found. */
+/* Whether a stack contains a line. Each stack is examined once: `state` stores the result. */
 static bool goes_through(const struct model *m, stack_id stack, const bool *frame_of_line,
 			 uint8_t *state)
 {
@@ -427,7 +426,7 @@ static bool goes_through(const struct model *m, stack_id stack, const bool *fram
 	return found == STACK_OF_LINE;
 }
 
-/* Events that a line of code runs, or whose op it made. */
+/* Finds the events that a line of code runs, or whose op it made. */
 static ow_status search_line(struct ow_ui *ui, const char *file, int64_t line, struct sums *sums,
 			     struct ow_error *err)
 {
@@ -476,7 +475,7 @@ static int by_track_time(const void *a, const void *b)
 	return (x->track > y->track) - (x->track < y->track);
 }
 
-/* Tracks that run what was found, the busiest first. */
+/* Adds the tracks that run the found events, the busiest first. */
 static ow_status add_tracks(struct buf *to, const struct sums *s, const struct model *m,
 			    struct ow_error *err)
 {
@@ -503,7 +502,8 @@ static ow_status add_tracks(struct buf *to, const struct sums *s, const struct m
 	return tracks ? OW_OK : error_no_memory(err);
 }
 
-/* Parameters: q, a regular expression; or file and line, a line of code. With tracks=1 also where it runs. */
+/* Parameters: q, a regular expression; or file and line, a line of code. With tracks=1 the answer also lists the
+ * tracks. */
 static ow_status search(struct ow_ui *ui, const struct server_request *request, struct buf *to,
 			struct ow_error *err)
 {
@@ -543,7 +543,7 @@ PAGE_HANDLER(search)
 		page_fail(reply, status, &err);
 }
 
-/* Which tracks: numbers with commas between; all without any. */
+/* Reads the parameter tracks: numbers separated by commas; without it, all tracks. */
 static bool *choose_tracks(const struct model *m, const char *list, struct arena *arena)
 {
 	bool *chosen = ARENA_ARRAY(arena, bool, m->track.count + 1);
@@ -560,7 +560,7 @@ static bool *choose_tracks(const struct model *m, const char *list, struct arena
 	return chosen;
 }
 
-/* Each event counts with the part of its duration that lies in the range. */
+/* Sums the area; each event counts with the part of its duration that lies in the range. */
 static uint64_t sum_area(const struct model *m, const bool *chosen, int64_t from, int64_t to,
 			 struct sums *sums)
 {

@@ -1,7 +1,8 @@
 /*
- * files.c: the routes of the page Files that change something: which files are shown, and the profile as one file to keep. A file can be
- * added when it lies in the folder of one that is shown: the page sends the number of the folder and a name of its list, never a
- * path. The thread of follow.c reads the new list and takes it when that worked, so that the page stays as it was when a file is of no use.
+ * files.c: the routes of the page Files that change something: the list of files that are shown, and the profile as one
+ * file to keep. A file can be added if it is in the folder of one that is shown: the page sends the number of the
+ * folder and a name from its list, never a path. The thread of follow.c reads the new list and applies it if that
+ * succeeds, so that the page stays unchanged when a file is unusable.
  */
 #include "page/page_int.h"
 
@@ -18,7 +19,7 @@
 #define FOLDERS_MOST 16u
 #define SEND_PIECE 262144u
 
-/* A file of a folder that is not shown yet. */
+/* A file, not shown yet, in the folder of a shown one. */
 struct near_file {
 	const char *name;
 	size_t folder;
@@ -28,13 +29,11 @@ struct near_file {
 
 struct file_list {
 	struct arena arena;
-	const char **paths; /* of what is shown, each once */
+	const char **paths; /* paths of the shown files, each once */
 	size_t path_count;
-	const char *folders[FOLDERS_MOST]; /* of these */
+	const char *folders[FOLDERS_MOST]; /* folders of these files */
 	size_t folder_count;
 };
-
-/* ---- what is shown ---- */
 
 static bool has_text(const char *const *texts, size_t count, const char *text)
 {
@@ -44,7 +43,7 @@ static bool has_text(const char *const *texts, size_t count, const char *text)
 	return false;
 }
 
-/* The file of an input: "x.zip!member" is a part of x.zip. */
+/* The file of an input: "x.zip!member" is a member of x.zip. */
 static const char *file_of(struct arena *arena, struct str path)
 {
 	const char *whole = arena_cstr(arena, path);
@@ -100,8 +99,6 @@ static const char *fixed(const struct ow_ui *ui)
 		return "the profile was opened by a program, which names its files";
 	return NULL;
 }
-
-/* ---- what lies beside it ---- */
 
 static int newest_first(const void *a, const void *b)
 {
@@ -172,7 +169,7 @@ static ow_status add_near(struct buf *to, struct file_list *l, struct ow_error *
 	return OW_OK;
 }
 
-/* Which files are shown, how fast they were read, and which lie in the same folders. */
+/* Returns the shown files, how fast they were read, and other files in the same folders. */
 PAGE_HANDLER(files)
 {
 	struct ow_ui *u = ui;
@@ -209,9 +206,7 @@ PAGE_HANDLER(files)
 		page_fail(reply, status, &err);
 }
 
-/* ---- another list ---- */
-
-/* Leaves the list for the thread that reads; an older one that it did not take yet is replaced. */
+/* Passes the list to the thread that reads; an older list that the thread has not taken yet is replaced. */
 static ow_status propose(struct ow_ui *ui, const char *const *paths, size_t count,
 			 struct ow_error *err)
 {
@@ -276,7 +271,7 @@ ow_status page_check_used(const ow_profile *profile, const struct page_paths *p,
 	return OW_OK;
 }
 
-/* The folder and the name of a file that lies in it now. */
+/* Finds the folder and the name of a file that is in the folder now. */
 static ow_status find_near(struct file_list *l, struct str folder, struct str name,
 			   const char **path, struct ow_error *err)
 {
@@ -326,7 +321,7 @@ static ow_status change(struct ow_ui *ui, struct str body, struct file_list *l,
 	return propose(ui, paths, count, err);
 }
 
-/* The body: "remove" and a path that is shown, or "add", the number of a folder and a name; one per line. */
+/* The body of the request: "remove" and a shown path, or "add", the number of a folder and a name; one per line. */
 PAGE_HANDLER(change_files)
 {
 	struct ow_ui *u = ui;
@@ -352,8 +347,6 @@ PAGE_HANDLER(change_files)
 		buf_puts(&reply->body, "{}\n");
 }
 
-/* ---- the profile as one file ---- */
-
 static bool send_piece(void *stream, struct buf *to)
 {
 	size_t n;
@@ -370,7 +363,8 @@ static void end_piece(void *stream)
 	fclose(stream);
 }
 
-/* All that is shown as an opwatch file. It is written to a temporary file that has no name any more when it is sent. */
+/* Sends everything that is shown as an opwatch file. It is written to a temporary file, which is unlinked before it
+ * is sent. */
 PAGE_HANDLER(save)
 {
 	struct ow_ui *u = ui;

@@ -1,7 +1,7 @@
 /*
- * follow.c: files that change while the page is open. A recording that grows, and a job of the daemon, are read again in the
- * background and take the place of what is shown; any other file that was replaced, cut or lost is reported, and stays as it
- * was read. One thread, started by ui.c; handlers of requests hold ow_ui.swap for reading while they run.
+ * follow.c: handles files that change while the page is open. A growing recording, and a job of the daemon, are read
+ * again in the background and replace what is shown; any other file that was replaced, cut or deleted is reported, and
+ * stays as it was read. One thread, started by ui.c; handlers of requests hold ow_ui.swap for reading while they run.
  */
 #include "page/page_int.h"
 
@@ -11,8 +11,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define LOOK_NS 500000000 /* between two looks at the files */
-#define IDLE_SHARE 3	  /* reading takes at most a quarter of the time */
+#define LOOK_NS 500000000 /* time between two checks of the files */
+/* reading takes at most a quarter of the time: the pause is this many times as long */
+#define IDLE_SHARE 3
 /* how long a swap waits for running handlers before it is tried again */
 #define SWAP_WAIT_NS 200000000
 
@@ -38,7 +39,7 @@ void page_mark_files(struct ow_ui *ui)
 		ui->marks[i] = mark_of(ui->paths[i]);
 }
 
-/* What happened to a file since it was read; NULL when nothing did. */
+/* How a file changed since it was read; NULL when it did not. */
 static const char *change_of(const struct page_mark *old, const struct page_mark *now)
 {
 	if (old->folder || !old->there)
@@ -72,7 +73,7 @@ static void report_nothing(struct ow_ui *ui)
 	pthread_mutex_unlock(&ui->lock);
 }
 
-/* Another list of files takes the place of the old one. Called while no handler runs. */
+/* Replaces the list of files. Called while no handler runs. */
 static void take_paths(struct ow_ui *ui, struct page_paths *chosen)
 {
 	page_free_paths(ui->chosen);
@@ -84,7 +85,7 @@ static void take_paths(struct ow_ui *ui, struct page_paths *chosen)
 	ui->runs = NULL; /* its length was that of the old list */
 }
 
-/* Puts a new profile in the place of the old one. False while handlers run: then the caller tries again later. */
+/* Replaces the profile. False while handlers run: then the caller tries again later. */
 static bool swap(struct ow_ui *ui, ow_profile *profile, struct tiles *tiles,
 		 const struct page_facts *facts, struct page_paths *chosen)
 {
@@ -113,7 +114,7 @@ static bool swap(struct ow_ui *ui, ow_profile *profile, struct tiles *tiles,
 	return true;
 }
 
-/* `chosen`: another list of files to be read and kept, or NULL. */
+/* Reads the files again; `chosen` is another list of files to read and keep, or NULL. */
 static ow_status read_again(struct ow_ui *ui, struct page_paths *chosen, struct ow_error *err)
 {
 	struct ow_open_options options = ui->open;
@@ -146,7 +147,7 @@ static ow_status read_again(struct ow_ui *ui, struct page_paths *chosen, struct 
 	return status;
 }
 
-/* Whether something has to be read again. Reports changes of files that are not read again. */
+/* Whether something has to be read again; also reports changes of files that are not read again. */
 static bool must_read_again(struct ow_ui *ui)
 {
 	if (ui->job || atomic_exchange(&ui->again, false))
@@ -189,7 +190,7 @@ static struct page_paths *take_proposed(struct ow_ui *ui)
 	return proposed;
 }
 
-/* Reads the files that the user chose. The page stays as it was when they cannot be read. */
+/* Reads the files that the user chose. The page stays unchanged if they cannot be read. */
 static void read_chosen(struct ow_ui *ui, struct page_paths *chosen)
 {
 	struct ow_error err = { 0 };
@@ -200,7 +201,7 @@ static void read_chosen(struct ow_ui *ui, struct page_paths *chosen)
 			 err.text);
 		pthread_mutex_unlock(&ui->lock);
 	}
-	if (ui->chosen != chosen) /* it was not taken */
+	if (ui->chosen != chosen) /* the list was not applied */
 		page_free_paths(chosen);
 }
 
@@ -241,7 +242,7 @@ bool page_follow(struct ow_ui *ui)
 	return ui->has_follower;
 }
 
-/* The body: 1 stops reading what is new, 0 goes on. */
+/* The body of the request: 1 stops reading new data, 0 continues. */
 PAGE_HANDLER(freeze)
 {
 	struct ow_ui *u = ui;
@@ -250,7 +251,7 @@ PAGE_HANDLER(freeze)
 	buf_printf(&reply->body, "{\"frozen\": %s}\n", atomic_load(&u->frozen) ? "true" : "false");
 }
 
-/* Reads the files once more, whatever they are. */
+/* Reads all files once more, whatever their kind. */
 PAGE_HANDLER(again)
 {
 	struct ow_ui *u = ui;
@@ -260,7 +261,7 @@ PAGE_HANDLER(again)
 	buf_puts(&reply->body, "{}\n");
 }
 
-/* The recording that is shown, as a file to keep. */
+/* Sends the shown recording as a file to keep. */
 PAGE_HANDLER(recording)
 {
 	struct ow_ui *u = ui;

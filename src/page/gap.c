@@ -1,8 +1,8 @@
 /*
- * gap.c: two questions about a place in the timeline. What did a device wait for in a gap: its next work was launched too late, and
- * this is what the launching thread did meanwhile; or it was launched in time and waited, and this is what other tracks of the
- * device did. And which events does a chain of links (launches, flows, messages) join with one event. One pass over the events or
- * a few over the links each.
+ * gap.c: answers two questions about a place in the timeline. First, why a device was idle in a gap: its next work was
+ * launched too late, and this is what the launching thread did meanwhile; or it was launched in time and waited, and
+ * this is what other tracks of the device did. Second, which events a chain of links (launches, flows, messages)
+ * connects with one event. Each takes one pass over the events or a few over the links.
  */
 #include "page/page_int.h"
 
@@ -18,9 +18,9 @@
 #define CHAIN_PASSES 32
 
 struct gap {
-	int64_t from, to;	/* absolute */
+	int64_t from, to;	/* absolute times */
 	uint32_t before, after; /* neighbouring events; 0 = none */
-	uint32_t launch;	/* launch of the event after the gap; 0 = not known */
+	uint32_t launch;	/* launch of the event after the gap; 0 = unknown */
 };
 
 struct doing {
@@ -52,7 +52,7 @@ static int64_t end_of(const struct model *m, uint32_t event)
 	return end;
 }
 
-/* The gap of a track at a time; false inside an event or beyond both ends. */
+/* Finds the gap of a track at a time; false inside an event or beyond both ends. */
 static bool find_gap(const struct ow_ui *ui, uint32_t track, int64_t at, struct gap *gap)
 {
 	const struct model *m = ui->profile->m;
@@ -103,7 +103,7 @@ static void add_doing(struct doing *all, uint32_t *count, const struct model *m,
 	all[i].ns += ns;
 }
 
-/* Whether what happened on this track explains the gap. */
+/* Whether events on this track can explain the gap. */
 static bool concerns(const struct model *m, const struct gap *gap, uint32_t own, uint32_t track)
 {
 	if (track == own)
@@ -117,7 +117,7 @@ static bool concerns(const struct model *m, const struct gap *gap, uint32_t own,
 	       m->track.source[track].v == m->track.source[own].v;
 }
 
-/* What ran in the gap, by name: the time in which nothing nested inside ran. */
+/* Sums the self time of events in the gap, by name. */
 static uint32_t find_doing(const struct model *m, const struct gap *gap, uint32_t own,
 			   struct doing *all)
 {
@@ -257,7 +257,7 @@ static void add_end(struct buf *to, const struct ow_ui *ui, const char *key, uin
 	buf_puts(to, "}");
 }
 
-/* Adds an event; true when it is new. */
+/* Adds an event to the chain; true when it is new. */
 static bool reach(struct chain *c, uint32_t event)
 {
 	enum u64set_added added = u64set_add(&c->seen, event);
@@ -267,7 +267,7 @@ static bool reach(struct chain *c, uint32_t event)
 	return added == U64SET_NEW;
 }
 
-/* Marks links that touch what was reached; a link is added once, when its second end is reached or both were. */
+/* Follows links that touch the chain; a link is added once, when both of its ends are in the chain. */
 static bool follow_links(struct chain *c, const struct ow_ui *ui, uint8_t *done, const bool *in)
 {
 	const struct model *m = ui->profile->m;

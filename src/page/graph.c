@@ -1,7 +1,8 @@
 /*
- * graph.c: the route of the page Graph: which nodes and edges are drawn. A file with a graph (TensorFlow, XLA) gives its
- * dataflow, with scopes as single nodes unless they are open; a trace gives which operations call or launch which others.
- * It has no costs: the page takes those from the views scope and work, so that they are the numbers of the commands.
+ * graph.c: the route of the page Graph: finds the nodes and edges to draw. A file with a graph (TensorFlow, XLA) gives
+ * its dataflow, with scopes as single nodes unless they are open; a trace gives which operations call or launch which
+ * others. It has no costs: the page takes those from the views scope and work, so that they equal the numbers of the
+ * commands.
  */
 #include "page/page_int.h"
 
@@ -9,23 +10,23 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-#define NODES_SHOWN 400u /* more cannot be read, and cannot be laid out while one waits */
+#define NODES_SHOWN 400u /* more nodes are not readable, and take too long to lay out */
 #define CALLS_SHOWN 60u
 #define OPEN_MOST 256u
 
 struct node {
 	struct str name; /* path of the scope or op */
-	str_id type;	 /* of the first op in it */
-	uint32_t ops;	 /* ops in it */
-	uint64_t weight; /* by which nodes are chosen when there are too many */
-	bool scope;	 /* holds more than the op of this name */
-	uint32_t shown;	 /* number in the answer + 1; 0 = left out */
+	str_id type;	 /* type of the first op in the node */
+	uint32_t ops;	 /* number of ops in the node */
+	uint64_t weight; /* nodes with the largest weight are shown when there are too many */
+	bool scope;	 /* the node contains more than the op with its name */
+	uint32_t shown;	 /* 1 + index in the answer; 0 = left out */
 };
 
 struct edge {
-	uint32_t from, to; /* nodes */
+	uint32_t from, to; /* node numbers */
 	uint64_t count;
-	bool control; /* orders only: no data flows */
+	bool control; /* a control dependency: no data flows */
 };
 
 struct graph {
@@ -33,12 +34,12 @@ struct graph {
 	const struct model *m;
 	struct str open[OPEN_MOST];
 	size_t open_count;
-	struct node *nodes; /* from 1 */
+	struct node *nodes; /* index 0 is unused */
 	size_t node_count, node_cap;
-	struct edge *edges; /* from 1 */
+	struct edge *edges; /* index 0 is unused */
 	size_t edge_count, edge_cap;
 	struct map node_map, edge_map;
-	uint32_t *node_of; /* by op or by string */
+	uint32_t *node_of; /* for each op or string: its node */
 	size_t node_of_count;
 	bool failed;
 };
@@ -66,7 +67,7 @@ static void graph_release(struct graph *g)
 	mem_free(g->mem, g->node_of, g->node_of_count * sizeof(*g->node_of));
 }
 
-/* The node of that name, new or not; 0 without memory. */
+/* The node with this name, added if necessary; 0 if memory runs out. */
 static uint32_t node_named(struct graph *g, struct str name)
 {
 	uint64_t hash = str_hash(name);
@@ -112,7 +113,7 @@ static bool is_open(const struct graph *g, struct str scope)
 	return false;
 }
 
-/* The drawn part of a name: up to the first scope that is not open. */
+/* The part of a name that is drawn: up to the first scope that is not open. */
 static struct str visible_part(const struct graph *g, struct str name)
 {
 	for (size_t i = 1; i < name.len; i++)
@@ -132,7 +133,7 @@ static void add_ops(struct graph *g)
 		struct node *node;
 
 		if (!m->op.input_count[i] && !m->op.output_count[i] && !m->op.step_count[i])
-			continue; /* a name of an input that nothing defines */
+			continue; /* the name of an input that no op defines */
 		number = node_named(g, part);
 		node = &g->nodes[number];
 		g->node_of[i] = number;
@@ -157,7 +158,7 @@ static void add_inputs(struct graph *g)
 		}
 }
 
-/* The type of an event's op, which is what the view work sums by; without one its name. */
+/* The node of an event: the type of its op, by which the view work sums; without a type, its name. */
 static uint32_t call_node(struct graph *g, uint32_t event)
 {
 	const struct model *m = g->m;
@@ -176,7 +177,8 @@ static uint32_t call_node(struct graph *g, uint32_t event)
 
 #define DEPTH_MOST 1024u
 
-/* Events of a track come in order of time, outer ones first: the caller of an event is the last one a level above it. */
+/* Adds edges between callers and callees. Events of a track are sorted by time, outer ones first: the caller of an
+ * event is the last event one level above it. */
 static void add_calls(struct graph *g)
 {
 	const struct model *m = g->m;
@@ -215,7 +217,7 @@ static int by_weight(const void *a, const void *b, void *arg)
 	return x < y ? -1 : 1;
 }
 
-/* Gives the heaviest nodes their numbers. */
+/* Numbers the nodes with the largest weights. */
 static uint32_t choose(struct graph *g, uint32_t most)
 {
 	size_t bytes = g->node_count * sizeof(uint32_t);

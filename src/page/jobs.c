@@ -1,6 +1,6 @@
 /*
- * jobs.c: the route of the page Jobs: the running jobs of the daemon, as `opwatch top` shows them. The watch is made with the
- * first request and reads new records with each one; one request at a time.
+ * jobs.c: the route of the page Jobs: the running jobs of the daemon, as `opwatch top` shows them. The watch is created
+ * by the first request; each request reads new records. Only one request is handled at a time.
  */
 #include "page/page_int.h"
 
@@ -14,7 +14,7 @@ static void add_text(struct buf *to, const char *key, const char *text)
 	json_quote(to, str_from(text ? text : ""));
 }
 
-/* Unknown numbers are negative in struct ow_job, and null here. */
+/* Adds a number of nanoseconds; an unknown one is negative in struct ow_job, and null here. */
 static void add_ns(struct buf *to, const char *key, int64_t ns)
 {
 	if (ns < 0)
@@ -100,7 +100,7 @@ static void add_job(struct buf *to, const struct ow_job *job)
 	buf_puts(to, "}");
 }
 
-/* Called with the lock held. */
+/* Lists the jobs. The caller holds the lock. */
 static ow_status list_jobs(struct ow_ui *u, struct buf *to, struct ow_error *err)
 {
 	struct ow_job job = { .size = sizeof(job) };
@@ -109,7 +109,7 @@ static ow_status list_jobs(struct ow_ui *u, struct buf *to, struct ow_error *err
 
 	if (!u->watch)
 		OW_TRY(ow_watch_new(NULL, &u->watch, err));
-	/* Without a daemon, or without a job, the list is empty and says why. */
+	/* Without a daemon or jobs, the list is empty and has the reason. */
 	added = ow_watch_add_jobs(u->watch, u->daemon_socket, NULL, &none);
 	OW_TRY(ow_watch_turn(u->watch, NULL, err));
 	buf_puts(to, "{\"why\": ");

@@ -1,12 +1,12 @@
 /*
- * memory.c: what each heap has in use over time, as rows of values in the timeline. Called once, when the files are loaded,
- * before other threads read the tiles. The page Memory does not use it: it shows the memory views.
+ * memory.c: adds the memory in use of each heap over time as rows of values in the timeline. Called once, when the
+ * files are loaded, before other threads read the tiles. The page Memory does not use it: it shows the memory views.
  */
 #include "page/page_int.h"
 
 #include "analyze/memory/heaps.h"
 
-#define HEAPS_SHOWN 16u /* those with the largest peaks */
+#define HEAPS_SHOWN 16u /* number of heaps shown: those with the largest peaks */
 
 struct series {
 	int64_t *ts;
@@ -22,7 +22,8 @@ static const char *series_name(struct arena *arena, const struct model *m, const
 			    STR_ARG(device), allocator.len ? " " : "", STR_ARG(allocator));
 }
 
-/* Changes far away from all events have another clock: they would make the rest of the timeline a dot. */
+/* Whether a heap's changes are near the events in time. Changes far away come from another clock, and would shrink
+ * the rest of the timeline to a dot. */
 static bool near_events(const struct tiles *tiles, const struct heap *heap)
 {
 	int64_t start = tiles_start(tiles), end = tiles_end(tiles);
@@ -73,7 +74,7 @@ ow_status page_add_memory(struct ow_ui *ui, ow_profile *profile, struct tiles *t
 
 	view_options_init(&options);
 	status = heaps_find(&h, profile->m, &options, err);
-	*any = status == OW_OK && h.count > 1; /* the last is what all heaps have together */
+	*any = status == OW_OK && h.count > 1; /* the last heap is the sum of all heaps */
 	for (uint32_t i = 0; status == OW_OK && i + 1 < h.count && i < HEAPS_SHOWN; i++)
 		if (near_events(tiles, &h.items[h.order[i]]))
 			status = add_heap(&ui->mem, &h, h.order[i], tiles, err);

@@ -1,7 +1,7 @@
 /*
- * minute.c: from the page Jobs to a recording: the minute that the daemon saved around an anomaly, and the last minute of a running job. Each is
- * shown by a page of its own, with its own address and token, in this process; the last minute can also be downloaded. A file is opened only
- * if the daemon lists it: no path of a request is used.
+ * minute.c: opens recordings from the page Jobs: the minute that the daemon saved around an anomaly, and the last
+ * minute of a running job. Each is shown by a separate page in this process, with its own address and token; the last
+ * minute can also be downloaded. A file is opened only if the daemon lists it: no path from a request is used.
  */
 #include "page/page_int.h"
 
@@ -35,7 +35,7 @@ void page_close_children(struct ow_ui *ui)
 		close_child(&ui->children[--ui->child_count]);
 }
 
-/* The oldest goes when there are too many. */
+/* Makes room for a new page; the oldest one is closed when there are too many. */
 static struct page_child *new_child(struct ow_ui *ui)
 {
 	if (ui->child_count == PAGE_CHILDREN) {
@@ -73,7 +73,7 @@ static bool copy_text(char *to, size_t size, struct str text, struct ow_error *e
 	return true;
 }
 
-/* A page like this one for a file; of a job it goes on. */
+/* Starts a separate page for a file; the page of a running job is updated. */
 static ow_status start_child(struct ow_ui *ui, struct page_child *child, const char *job,
 			     struct ow_error *err)
 {
@@ -110,7 +110,7 @@ PAGE_HANDLER(anomalies)
 	ow_result_free(result);
 }
 
-/* Whether the daemon has saved a file of that name for this user. */
+/* Whether the daemon has saved a file with this path for this user. */
 static bool is_saved(struct ow_ui *ui, struct str path, struct ow_error *err)
 {
 	ow_result *list = NULL;
@@ -176,7 +176,7 @@ static ow_status open_job(struct ow_ui *ui, struct str name, const char **addres
 	return OW_OK;
 }
 
-/* The body: "file" or "job", and in the next line the path of a saved minute or the name of a job. */
+/* The body of the request: "file" or "job", and in the next line the path of a saved minute or the name of a job. */
 PAGE_HANDLER(minute)
 {
 	struct ow_ui *u = ui;
@@ -230,7 +230,7 @@ bool page_send_file(struct server_reply *reply, const char *path)
 	return true;
 }
 
-/* The body is the name of a job: the last minute of it as a file to keep. */
+/* The body of the request is the name of a job; the answer is its last minute as a file to keep. */
 PAGE_HANDLER(keep)
 {
 	struct ow_ui *u = ui;

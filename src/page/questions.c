@@ -1,6 +1,6 @@
 /*
- * questions.c: the routes of the pages SQL and Compare: statements of the user, named queries, and the tables that they can
- * use. Each request has a session of its own that can only read the tables; time, memory and the size of the answer are
+ * questions.c: the routes of the pages SQL and Compare: statements of the user, named queries, and the tables that they
+ * can use. Each request has its own session that can only read the tables; time, memory and the size of the answer are
  * limited.
  */
 #include "page/page_int.h"
@@ -17,7 +17,7 @@
 #define MEMORY_MOST ((uint64_t)4 << 30)
 #define PARAMS_MOST 32
 
-/* The profile, and the one that it is compared with, as runs. */
+/* Makes runs from the profile and the profile that it is compared with. */
 static size_t make_runs(const struct ow_ui *ui, struct ow_run runs[2])
 {
 	size_t count = 0;
@@ -29,7 +29,7 @@ static size_t make_runs(const struct ow_ui *ui, struct ow_run runs[2])
 }
 
 struct limits {
-	const struct ow_ui *ui; /* queries end with it */
+	const struct ow_ui *ui; /* queries are cancelled when this page closes */
 	int64_t deadline_ns;
 	struct buf *to;
 	bool too_long, too_large;
@@ -67,11 +67,12 @@ static void answer_status(struct server_reply *reply, ow_status status, const st
 	else if (limits->too_large)
 		server_fail(reply, 413, "the answer is larger than %zu MB: add a LIMIT",
 			    ANSWER_MOST >> 20);
-	else if (status != OW_OK) /* a mistake in the statement is the user's */
+	else if (status != OW_OK) /* an error in the statement is the user's */
 		page_fail(reply, status == OW_E_UNSUPPORTED ? status : OW_E_USAGE, err);
 }
 
-/* The answer as a Parquet file: DuckDB writes to a path, so it goes through a folder that only this user can enter. */
+/* Writes the answer as a Parquet file. DuckDB writes to a path, so a temporary folder is used that only this user
+ * can enter. */
 static ow_status write_parquet(ow_sql *sql, const char *text, struct server_reply *reply,
 			       struct ow_error *err)
 {
@@ -93,7 +94,7 @@ static ow_status write_parquet(ow_sql *sql, const char *text, struct server_repl
 	return status;
 }
 
-/* ?format=csv or parquet saves the answer; JSON is for the page. */
+/* With ?format=csv or parquet the answer is a file to save; without it, JSON for the page. */
 PAGE_HANDLER(sql)
 {
 	const char *format = server_param(request, "format");
@@ -224,7 +225,8 @@ PAGE_HANDLER(queries)
 	ow_queries_free(queries);
 }
 
-/* The body: the name of a query, then a line name=value for each parameter that is not the usual one. */
+/* The body of the request: the name of a query, then a line name=value for each parameter that differs from its
+ * default. */
 PAGE_HANDLER(ask)
 {
 	struct ow_ui *u = ui;

@@ -1,6 +1,6 @@
 /*
- * ranks.c: the route of the page Ranks: what `opwatch ranks` prints with --json. The files are read once more for it, one after the
- * other, when the page first asks; the answer is kept until the files of the page were read again.
+ * ranks.c: the route of the page Ranks: returns what `opwatch ranks` prints with --json. The files are read again for
+ * it, one after the other, when the page first asks; the answer is kept until the files of the page are read again.
  */
 #include "page/page_int.h"
 

@@ -1,7 +1,7 @@
 /*
- * report.c: bodies of the ow_report functions: the page as one HTML file, with the answers that its pages ask for inside. The
- * answers come from the handlers of the server, called directly. The timeline gets the tiles that fit, the coarse ones first.
- * A browser runs only our script (its checksum is in the policy) and loads nothing.
+ * report.c: bodies of the ow_report functions: the page as one HTML file that contains the answers that its pages ask
+ * for. The answers come from the handlers of the server, called directly. The timeline gets the tiles that fit, the
+ * coarse ones first. A browser runs only our script (its checksum is in the content security policy) and loads nothing.
  */
 #include "page/page_int.h"
 
@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #define SIZE_USUAL ((uint64_t)5 << 20)
-#define ANSWER_PART 4 /* an answer may take 1/4 of the report */
+#define ANSWER_PART 4 /* a single answer may take 1/4 of the report */
 #define PARAMS_MOST 8
 
 struct report {
@@ -85,7 +85,7 @@ static ow_status add_unpacked(struct buf *to, const struct page_asset *asset, st
 		       : error_set(err, OW_E_INTERNAL, "an embedded file is damaged");
 }
 
-/* JSON inside a script element: '<' occurs in strings only. */
+/* Adds JSON inside a script element; '<', which occurs only in strings, is escaped. */
 static void add_json(struct buf *to, struct str json)
 {
 	size_t from = 0;
@@ -101,7 +101,7 @@ static void add_json(struct buf *to, struct str json)
 
 typedef void handler(void *ui, const struct server_request *request, struct server_reply *reply);
 
-/* The addresses that the pages of a report request, letter by letter. */
+/* The requests that the pages of a report make, in exactly this spelling. */
 static const struct {
 	const char *key;
 	handler *handle;
@@ -139,7 +139,7 @@ static const struct {
 	{ "/api/info", page_info },
 };
 
-/* "name=op&select=a%0Ab" in place: names, values, and %0A, the only escape in the list above. */
+/* Splits "name=op&select=a%0Ab" in place into names and values, and decodes %0A, the only escape in the list above. */
 static size_t split_query(char *query, struct server_param params[PARAMS_MOST])
 {
 	size_t count = 0;
@@ -194,22 +194,22 @@ static void add_answer(struct report *r, const char *key, handler *handle)
 }
 
 struct chosen {
-	struct buf tiles; /* as /api/tiles answers */
-	struct buf names; /* {"id": "name", …} without braces */
+	struct buf tiles; /* tiles in the form of /api/tiles */
+	struct buf names; /* JSON members {"id": "name", …} without braces */
 	bool *has_name;
 	bool *has_row;
 	uint64_t merged;   /* cells of this level that stand for several items */
-	uint32_t left_out; /* rows */
+	uint32_t left_out; /* number of rows left out */
 	uint32_t level;	   /* the finest level that is complete */
 };
 
 static bool fits(const struct report *r, const struct chosen *c)
 {
-	/* Rows and the end of the file need a little room, too. */
+	/* Leaves some room for rows and the end of the file. */
 	return r->out.len + c->tiles.len * 4 / 3 + c->names.len + (64u << 10) < r->max_bytes;
 }
 
-/* The names of the tile that was just added, and whether a finer level would show more of it. */
+/* Collects the names in the tile that was just added, and whether a finer level would show more of it. */
 static void look_at_tile(struct report *r, struct chosen *c, size_t at)
 {
 	const struct model *m = r->ui->profile->m;
@@ -245,7 +245,7 @@ static ow_status add_tile(struct report *r, struct chosen *c, uint32_t row, uint
 	return c->names.failed ? error_no_memory(err) : OW_OK;
 }
 
-/* The outermost rows first, then the busiest. */
+/* Sorts rows: the outermost first, then the busiest. */
 static int by_weight(const void *a, const void *b, void *arg)
 {
 	const struct tiles *tiles = arg;
@@ -259,7 +259,7 @@ static int by_weight(const void *a, const void *b, void *arg)
 	return 0;
 }
 
-/* The tile of everything for as many rows as fit; then finer levels as long as a whole level fits. */
+/* Chooses the tiles: the coarsest tile for as many rows as fit; then finer levels, as long as a whole level fits. */
 static ow_status choose_tiles(struct report *r, struct chosen *c, const uint32_t *order,
 			      uint32_t rows, struct ow_error *err)
 {
@@ -393,7 +393,8 @@ void ow_report_options_init(struct ow_report_options *options)
 	*options = (struct ow_report_options){ .size = sizeof(*options), .max_bytes = SIZE_USUAL };
 }
 
-/* A report without the comparison that it was asked for would be a surprise: what is wrong with it is an error. */
+/* Checks the comparison. If it was asked for and cannot be made, that is an error, because users would miss it in
+ * the report. */
 static ow_status check_comparison(const struct ow_report_options *options, struct ow_error *err)
 {
 	ow_result *result = NULL;

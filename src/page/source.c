@@ -1,7 +1,7 @@
 /*
- * source.c: the route that shows source files. It opens only files that a frame of the profile names and that lie inside the
- * folder of the user (the working directory, or --source), after links are resolved: a profile from elsewhere must not
- * make the page show /etc/passwd.
+ * source.c: the route that shows source files. It opens only files that a frame of the profile names and that lie
+ * inside the user's folder (the working directory, or --source), after links are resolved: a profile from elsewhere
+ * must not make the page show /etc/passwd.
  */
 #include "page/page_int.h"
 
@@ -23,7 +23,7 @@ static bool is_named(const struct model *m, struct str file)
 	return false;
 }
 
-/* Opens the file if it is inside the folder. `path` gets its real name. */
+/* Opens the file if it is inside the folder; `path` receives its real path. */
 static int open_inside(const char *folder, const char *candidate, char path[PATH_MAX])
 {
 	size_t len = strlen(folder);
@@ -42,7 +42,7 @@ static int open_inside(const char *folder, const char *candidate, char path[PATH
 	return -1;
 }
 
-/* The file itself, or one in the folder with the same end of its path: a/b/x.py, b/x.py, x.py. */
+/* Finds the file itself, or one in the folder with the same end of its path: a/b/x.py, b/x.py, x.py. */
 static int find_source(const char *folder, struct str file, struct arena *arena,
 		       char path[PATH_MAX])
 {
@@ -95,8 +95,9 @@ static void answer(struct ow_ui *u, struct str file, struct server_reply *reply)
 	if (realpath(u->source_dir ? u->source_dir : ".", folder))
 		fd = find_source(folder, file, &arena, path);
 	if (fd < 0) {
+		/* status 200, because a missing source file is not a failure: the page shows the rest */
 		server_fail(
-			reply, 200, /* a fact, not a failure: the page shows what it has */
+			reply, 200,
 			"the file is not below %s; start opwatch where the sources are, or with "
 			"--source DIR",
 			u->source_dir ? u->source_dir : "the folder that opwatch was started in");

@@ -1,14 +1,14 @@
 /*
- * timeline.c: the routes of the timeline: which rows there are, tiles of them in a compact binary form, names by id,
- * and the item at a time. All times are nanoseconds since the first item (ow_ui.zero_ns), because a browser's numbers
- * hold 53 bits.
+ * timeline.c: the routes of the timeline: the list of rows, their tiles in a compact binary form, names by id, and the
+ * item at a time. All times are nanoseconds since the first item (ow_ui.zero_ns), because a browser's numbers hold 53
+ * bits.
  */
 #include "page/page_int.h"
 
 #include "base/json_escape.h"
 
-#define TILES_MAX 512u	/* per request */
-#define NAMES_MAX 4096u /* per request */
+#define TILES_MAX 512u	/* limit for each request */
+#define NAMES_MAX 4096u /* limit for each request */
 
 str_id page_event_name(const struct model *m, uint32_t event)
 {
@@ -27,7 +27,7 @@ struct str page_word(const struct table_dict *words, uint32_t number)
 	return number && number < words->count ? words->texts[number] : STR("unknown");
 }
 
-/* The phase in the upper four bits; below, a shade by the type of the op. */
+/* The colour of an event: the phase in the upper four bits; below, a shade by the type of the op. */
 static uint8_t event_tint(const struct model *m, uint32_t event)
 {
 	uint32_t op = m->event.op[event].v;
@@ -89,7 +89,7 @@ static void add_row(struct buf *to, const struct ow_ui *ui, uint32_t number)
 	buf_puts(to, "}");
 }
 
-/* Steps, for the ribbon above the rows. */
+/* Adds the steps, for the ribbon above the rows. */
 static void add_steps(struct buf *to, const struct ow_ui *ui)
 {
 	const struct model *m = ui->profile->m;
@@ -206,7 +206,8 @@ static void add_values(struct buf *to, const struct tile_cell *c, uint32_t n)
 	ADD_COLUMN(uint16_t, c[i].width);
 }
 
-/* A tile: row, level, index (a double), number of cells, kind; then its columns. Each begins at a multiple of 8. */
+/* Adds a tile: row, level, index (a double), number of cells, kind; then its columns. Each begins at a multiple of
+ * 8. */
 ow_status page_add_tile(struct ow_ui *ui, struct buf *to, const uint64_t key[3],
 			struct ow_error *err)
 {
@@ -234,7 +235,7 @@ ow_status page_add_tile(struct ow_ui *ui, struct buf *to, const uint64_t key[3],
 	return OW_OK;
 }
 
-/* "row level index" */
+/* Parses the key of a tile: "row level index". */
 static bool parse_key(struct str line, uint64_t key[3])
 {
 	struct str word;
@@ -305,7 +306,7 @@ PAGE_HANDLER(tiles)
 		page_fail(reply, status, &err);
 }
 
-/* The texts of ids, one id per line, as a list in the same order. */
+/* Adds the texts of string ids, which the request lists one per line, in the same order. */
 static void add_names(const struct model *m, struct str rest, struct buf *to)
 {
 	struct str line;
@@ -343,7 +344,7 @@ PAGE_HANDLER(names)
 		page_fail(reply, status, &err);
 }
 
-/* The item of a row at a time, or the next one in a direction. */
+/* Returns the item of a row at a time, or the next one in a direction. */
 PAGE_HANDLER(near)
 {
 	struct ow_ui *u = ui;

@@ -1,7 +1,6 @@
 /*
- * ui.c: bodies of the ow_ui functions: starts the server with its routes, loads files on a thread of its own, reports
- * the progress, serves the embedded files of the page. What the other routes answer is in views.c, timeline.c and
- * details.c.
+ * ui.c: bodies of the ow_ui functions: starts the server with its routes, loads files on a separate thread, reports the
+ * progress, serves the embedded files of the page. The other routes are in views.c, timeline.c and details.c.
  */
 #include "page/page_int.h"
 
@@ -87,7 +86,7 @@ static void add_paths(const struct ow_ui *u, struct buf *to, const char *key, co
 	buf_puts(to, "]");
 }
 
-/* A text that may name a file. */
+/* Adds a text in which a file name may be redacted. */
 static void add_text(const struct ow_ui *u, struct buf *to, const char *key, const char *text,
 		     const char *redacted)
 {
@@ -95,7 +94,7 @@ static void add_text(const struct ow_ui *u, struct buf *to, const char *key, con
 	json_quote(to, str_from(u->open.redact ? redacted : text));
 }
 
-/* Pages that have nothing to show, as far as that is known without a look at all events. */
+/* Adds the names of pages that have nothing to show, as far as that is known without reading all events. */
 static void add_empty(const struct ow_ui *u, struct buf *to)
 {
 	const struct {
@@ -117,7 +116,7 @@ static void add_empty(const struct ow_ui *u, struct buf *to)
 	buf_puts(to, "]");
 }
 
-/* The views that can be asked for a part of the time, with these files. */
+/* Adds the names of views that accept a range of time, with these files. */
 static void add_parts(const struct ow_ui *u, struct buf *to)
 {
 	const char *comma = "";
@@ -218,7 +217,7 @@ PAGE_HANDLER(cancel)
 	struct ow_ui *u = ui;
 
 	(void)request;
-	if (atomic_load(&u->state) == OW_UI_LOADING) /* later there is nothing to cancel */
+	if (atomic_load(&u->state) == OW_UI_LOADING) /* only loading can be cancelled */
 		atomic_store(&u->cancelled, true);
 	buf_puts(&reply->body, "{}\n");
 }
@@ -270,7 +269,7 @@ static const struct page_route {
 	{ SERVER_POST, "/api/recording", false, page_recording },
 };
 
-/* Each request sees one profile from its begin to its end. */
+/* Calls the handler of a request under the lock, so that the request sees one profile from begin to end. */
 static void dispatch(void *arg, const struct server_request *request, struct server_reply *reply)
 {
 	struct ow_ui *ui = arg;
@@ -334,7 +333,8 @@ ow_status page_arrange(struct ow_ui *ui, ow_profile *profile, struct tiles **out
 		tiles_free(tiles);
 		tiles = NULL;
 	} else {
-		/* Views count from the first event, the timeline from its first item: a sample or a value, maybe. */
+		/* Views count from the first event, the timeline from its first item, which may be a sample or a
+		 * value. */
 		facts->view_start_ns =
 			start == TIME_UNKNOWN ? 0 : wrap_sub(start, tiles_start(tiles));
 	}
@@ -371,7 +371,7 @@ static void build_tiles(struct ow_ui *ui)
 	}
 }
 
-/* How fast these files were read, to estimate how long others take. */
+/* Measures how fast these files were read, to estimate the time for others. */
 static void measure_reading(struct ow_ui *ui)
 {
 	const struct model *m = ui->profile->m;
@@ -443,7 +443,8 @@ static struct ow_ui *ui_new(const struct ow_ui_options *options)
 	pthread_rwlock_init(&ui->swap, NULL);
 	ow_open_options_init(&ui->open);
 	SIZED_IN(&ui->open, options->open);
-	ui->open.redact_alike = true; /* the page compares them */
+	/* equal names must get equal hashes, because the page compares these profiles */
+	ui->open.redact_alike = true;
 	ui->started_ns = steady_ns();
 	ui->on_socket = options->socket != NULL;
 	if (options->source_dir)
@@ -543,7 +544,7 @@ ow_status ow_ui_open(const char *const *paths, size_t count, const struct ow_ui_
 	return OW_OK;
 }
 
-/* The names of the inputs, for the title of the page. */
+/* Copies the names of the inputs, for the title of the page. */
 static ow_status copy_sources(struct ow_ui *ui, const ow_profile *profile, const char ***paths,
 			      size_t *path_count, struct ow_error *err)
 {

@@ -6,7 +6,7 @@
 
 #include "base/json_escape.h"
 
-/* A list of texts, one per line. */
+/* Reads a parameter that is a list of texts, one per line. */
 static struct ow_list list_param(const struct server_request *request, const char *name,
 				 struct arena *arena)
 {
@@ -113,7 +113,7 @@ void page_answer_empty(struct server_reply *reply, const char *view, const char 
 	buf_puts(&reply->body, "}\n");
 }
 
-/* Runs the view that `name` names and writes it through a sink into the reply. */
+/* Runs the view that the parameter `name` names and writes it through a sink into the reply. */
 static void answer_view(struct ow_ui *ui, const struct server_request *request, const char *sink,
 			struct server_reply *reply)
 {
@@ -136,7 +136,7 @@ static void answer_view(struct ow_ui *ui, const struct server_request *request, 
 	options.defer_rows = true;
 	if (server_param_int(request, "base", 0) && ui->base)
 		profile = ui->base;
-	if (name) /* the page asks each view in the same way */
+	if (name) /* the page uses the same request for every view */
 		ow_view_options_drop(profile, name, &options);
 	status = name ? ow_view(profile, name, &options, &result, &err)
 		      : error_set(&err, OW_E_USAGE, "the name of the view is missing");

@@ -1,6 +1,6 @@
 /*
- * address.c: parses addresses of servers, and the HOST:PORT of nodes. The rules are in address.h. Used by ow_remote_open and
- * nodes.c. Resolves no names.
+ * address.c: parses the addresses of servers, and the HOST:PORT of nodes. The rules are in address.h. Used by
+ * ow_remote_open and nodes.c. It does not resolve names.
  */
 #include "push/address.h"
 
@@ -33,7 +33,7 @@ static int hex_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* A copy with %41 as A; NULL when the text is not valid, or without memory. */
+/* A copy with percent escapes decoded (%41 is A); NULL when the text is not valid, or when memory runs out. */
 static char *decode(struct arena *arena, struct str text)
 {
 	char *copy = arena_cstr(arena, text), *to = copy;

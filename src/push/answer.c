@@ -18,7 +18,7 @@ static int hex_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Appends the field without its backslashes. */
+/* Appends the field with its backslash escapes decoded. */
 static void unescape(struct buf *to, struct str field)
 {
 	static const char from[] = "bfrnt0av", into[] = "\b\f\r\n\t\0\a\v";
@@ -60,7 +60,7 @@ static bool to_real(struct str field, double *value)
 	return !*end;
 }
 
-/* "Nullable(LowCardinality(String))" is about a String. */
+/* Strips wrappers from a type: "Nullable(LowCardinality(String))" becomes "String". */
 static struct str bare_type(struct str type)
 {
 	static const struct str wrappers[] = { STR("Nullable("), STR("LowCardinality(") };
@@ -105,7 +105,7 @@ static enum column_type type_of(struct str type)
 	return str_eq(type, STR("Bool")) ? TYPE_BOOL : TYPE_TEXT;
 }
 
-/* Numbers beyond 2^63 are kept as they are written. */
+/* Changes integer columns to text if a value does not fit 64 bits; such numbers are kept as they are written. */
 static void widen(enum column_type *types, size_t count, struct str rest)
 {
 	struct str line, field;
@@ -172,7 +172,7 @@ static bool set_cell(struct table *r, uint32_t row, uint32_t column, struct str 
 		table_set_int(r, row, column,
 			      str_eq(field, STR("true")) || str_eq(field, STR("1")));
 		return true;
-	default: /* texts, and numbers as text */
+	default: /* texts, and numbers kept as text */
 		break;
 	}
 	buf_clear(text);

@@ -1,6 +1,6 @@
 /*
- * answer.h: the tab-separated answer of a server (names, types, rows) as a result that sinks write. Types of
- * the server become ours: integers, reals, booleans; all others are shown as the server writes them.
+ * answer.h: converts the tab-separated answer of a server (names, types, rows) to a table that sinks write. Integers,
+ * reals and booleans keep their types; all other types become text as the server writes it.
  */
 #ifndef PUSH_ANSWER_H
 #define PUSH_ANSWER_H
@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "table/table.h"
 
-/* Fills an empty result. The text may be empty: a statement without rows. */
+/* Fills an empty table. The text may be empty: the answer of a statement without rows. */
 ow_status answer_read(struct table *r, struct str text, struct ow_error *err);
 
 #endif

@@ -46,7 +46,7 @@ static void put_known(struct buf *to, const char *text)
 	put_text(to, text ? str_from(text) : STR(""));
 }
 
-/* Takes a text off an answer; false when it is cut short. */
+/* Removes a text from the front of an answer; false when the answer is cut short. */
 static bool take_text(struct str *rest, struct str *text)
 {
 	uint64_t len = 0;
@@ -253,7 +253,7 @@ static ow_status fetch_part(struct click *click, const char *id, uint32_t part, 
 	return take_text(&rest, data) && data->len ? OW_OK : is_incomplete(click, id, err);
 }
 
-/* How many bytes and parts the run has. */
+/* Finds the number of bytes and parts of a run. */
 static ow_status find_run(struct click *click, const char *id, uint64_t *bytes, uint64_t *parts,
 			  struct ow_error *err)
 {

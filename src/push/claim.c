@@ -21,7 +21,7 @@ static ow_status insert_state(struct claim *claim, struct click *click, enum cla
 			  (int)state);
 }
 
-/* On this machine a process can be asked for. */
+/* Whether the process of a claim has ended; only processes on this machine can be checked. */
 static bool is_dead(const struct claim *claim, struct str host, uint64_t pid)
 {
 	size_t len = strlen(claim->host);
@@ -61,7 +61,8 @@ static bool find_ours(const struct claim *claim, struct str rest, struct claiman
 	return false;
 }
 
-/* Whom we leave it to: who is before us and, while we only ask, who has it. */
+/* Finds the push that has priority over ours: one that asked earlier or, while we only ask, one that holds the
+ * claim. */
 static bool find_winner(const struct claim *claim, const struct claimant *ours, struct str rest,
 			struct claimant *winner)
 {
@@ -91,8 +92,8 @@ static ow_status refuse(const struct claimant *c, struct ow_error *err)
 }
 
 /*
- * `again` when a second look is worth it: our row went with those of a push that was done just then, or one
- * who asked after us has it, who may yet see us and leave it.
+ * Checks for other pushes. *again is set when a second check may succeed: our row was deleted together with those of a
+ * push that just ended, or a push that asked after us holds the claim and may still see us and give up.
  */
 static ow_status check_others(const struct claim *claim, bool *again, struct ow_error *err)
 {
@@ -258,7 +259,7 @@ ow_status published_find(const struct claim *claim, struct published *published,
 	return status;
 }
 
-/* Saying it twice does no harm: the same push with a higher version. */
+/* Publishing twice does no harm: the second row has the same push with a higher version. */
 ow_status published_set(const struct claim *claim, struct click *node, uint64_t push,
 			const char *content, uint64_t rows, struct ow_error *err)
 {

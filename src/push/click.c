@@ -1,6 +1,6 @@
 /*
- * click.c: statements to one ClickHouse server over HTTP: sends them, repeats them when a failure may pass, and explains
- * failures in our words. Used by everything that pushes and by ow_remote_query. Knows no tables.
+ * click.c: sends statements to one ClickHouse server over HTTP, repeats them when a failure may be temporary, and
+ * explains failures in our own words. Used by everything that pushes and by ow_remote_query. It knows no tables.
  */
 #include "push/click.h"
 
@@ -9,14 +9,15 @@
 #include <stdarg.h>
 #include <time.h>
 
-#define CONTROL_ANSWER (256u << 20) /* the longest answer to a statement of our own */
+/* limit of the answer to a statement that opwatch itself makes */
+#define CONTROL_ANSWER (256u << 20)
 
-/* Exceptions that mean something to us, by their numbers in ClickHouse's ErrorCodes. */
+/* Exceptions that are explained to the user, by their numbers in ClickHouse's ErrorCodes. */
 static const struct meaning {
 	int code;
 	ow_status status;
 	bool transient;
-	const char *advice; /* what to try, or NULL */
+	const char *advice; /* what the user can try, or NULL */
 } meanings[] = {
 	{ 192, OW_E_PERMISSION, false, "is the user in the address right?" },
 	{ 193, OW_E_PERMISSION, false, "set OPWATCH_CLICKHOUSE_PASSWORD or give --password-file" },
@@ -89,7 +90,7 @@ int click_exception(struct str answer, struct str *text)
 	return code;
 }
 
-/* Older servers have no number of their own for a full disk. */
+/* Whether an exception's text reports a full disk; older servers have no number for it. */
 static bool disk_full(struct str text)
 {
 	return str_has(text, STR("No space left on device"));
@@ -158,7 +159,7 @@ static ow_status explain_failure(struct click *click, const struct http_answer *
 				 "SSL_CERT_FILE",
 				 click->place, answer->text);
 	case HTTP_MAKE_FAILED:
-		break; /* the maker has set the error */
+		break; /* the function that makes the rows has set the error */
 	}
 	return err && err->status != OW_OK ? err->status : OW_E_INTERNAL;
 }
@@ -168,7 +169,7 @@ uint64_t click_now_ms(void)
 	return (uint64_t)(steady_ns() / 1000000);
 }
 
-/* xorshift: pauses only have to differ. */
+/* A pseudo-random number (xorshift), good enough to make pauses differ. */
 static uint64_t next_random(struct click *click)
 {
 	click->random ^= click->random << 13;
@@ -206,7 +207,7 @@ static bool is_cancelled(const struct click *click)
 	return http->keep_going && !http->keep_going(http->keep_going_arg);
 }
 
-/* 100 ms, 200 ms, … 5 s, each between half and all of it. */
+/* Sleeps 100 ms, 200 ms, … 5 s before each new attempt, at random between half of that and all of it. */
 bool click_pause(struct click *click, unsigned attempt, uint64_t began_ms)
 {
 	uint64_t pause = MIN(5000u, 100u << MIN(attempt - 1, 6u));
@@ -220,14 +221,15 @@ bool click_pause(struct click *click, unsigned attempt, uint64_t began_ms)
 	return !is_cancelled(click);
 }
 
-/* Views are subqueries, and older servers (18.16) filter their rows only after reading all runs, unless asked. */
+/* Views are subqueries, and older servers (18.16) filter their rows only after reading all runs, unless this setting
+ * is sent. */
 #define PUSH_DOWN "&enable_optimize_predicate_expression=1"
 
-/* A server parses 256 KB of a statement, unless asked for more. */
+/* A server parses 256 KB of a statement, unless a setting allows more. */
 #define QUERY_USUAL (200u << 10)
 #define LARGE_QUERY "&max_query_size=67108864"
 
-/* The user may not change settings, the server does not know this one, or trips over what it does. */
+/* Whether a setting was refused: the user may not change settings, or the server does not know it or fails on it. */
 static bool is_setting_refused(int code)
 {
 	static const int codes[] = { 164, 115, 8, 10, 36, 43, 47, 49 };
@@ -243,7 +245,7 @@ static ow_status target_of(const struct click *click, struct buf *to, const char
 {
 	buf_puts(to, "/?database=");
 	http_encode(to, str_from(click->address.database));
-	if (format) /* errors come instead of the answer, not at its end */
+	if (format) /* the server sends an error instead of the answer, not at its end */
 		buf_printf(to, "&wait_end_of_query=1&default_format=%s", format);
 	if (query_id)
 		buf_printf(to, "&query_id=%s", query_id);
@@ -272,7 +274,7 @@ static ow_status run_once(struct click *click, const struct http_request *reques
 	return explain_failure(click, &answer, err);
 }
 
-/* A server that was not seen yet: that is waited for, and said. */
+/* Reports that a server which has not answered yet is waited for. */
 static void report_wait(const struct click *click, unsigned attempt)
 {
 	char line[400];

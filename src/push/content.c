@@ -1,6 +1,6 @@
 /*
- * content.c: the hash by which a server knows that a run was pushed before. It covers the bytes of the files, not their
- * paths. Servers keep the hash: it must never change.
+ * content.c: the hash by which a server recognises that a run was pushed before. It covers the bytes of the files, not
+ * their paths. Servers store the hash, so it must never change.
  */
 #include "push/push.h"
 
@@ -25,7 +25,7 @@ static void add_words(struct content *c, uint64_t x, uint64_t y)
 	c->b = fold(y ^ 0xe7037ed1a0b428dbull, x ^ c->b) + c->a;
 }
 
-/* The last 16 bytes of a block that is not a multiple of it are filled with zeros. */
+/* Adds a block to the hash; the last 16 bytes of a block whose length is not a multiple of 16 are padded with zeros. */
 static void add_bytes(struct content *c, const unsigned char *bytes, size_t len)
 {
 	uint64_t words[2];
@@ -70,7 +70,7 @@ static ow_status add_files(struct content *c, struct mem *mem, const struct path
 
 	for (size_t i = 0; i < list->count && status == OW_OK; i++) {
 		status = add_file(c, mem, list->items[i].name, block, err);
-		/* What a directory holds need not be readable. */
+		/* Files that were found in a directory need not be readable. */
 		if (list->items[i].found && (status == OW_E_PERMISSION || status == OW_E_EMPTY)) {
 			error_clear(err);
 			status = OW_OK;

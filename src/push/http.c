@@ -1,6 +1,7 @@
 /*
- * http.c: requests to one server, by libcurl, which is loaded when the first server is named: the program starts without it, and
- * users who push nothing need not have it. Reports what moved and what stopped; click.c decides what to repeat.
+ * http.c: requests to one server, by libcurl, which is loaded when the first server is used: the program starts without
+ * it, and users who push nothing need not install it. It reports how much was transferred and why a request ended;
+ * click.c decides what to repeat.
  */
 #include "push/http.h"
 
@@ -34,7 +35,7 @@ void http_encode(struct buf *to, struct str text)
 #include <strings.h>
 #include <time.h>
 
-/* The functions that are called, found by name. */
+/* The functions of libcurl that are called, found by name. */
 struct curl_api {
 	CURL *(*easy_init)(void);
 	CURLcode (*easy_setopt)(CURL *, CURLoption, ...);
@@ -115,17 +116,17 @@ struct http {
 	struct mem *mem;
 	struct arena arena;
 	CURL *easy;
-	struct curl_slist *headers, *chunked_headers; /* with user and password */
+	struct curl_slist *headers, *chunked_headers; /* headers with user and password */
 	char *base;				      /* "http://host:8123" */
 	bool loopback;
 	struct http_options options;
-	/* of the request that runs */
+	/* State of the current request. */
 	const struct http_request *request;
 	struct http_answer *answer;
 	size_t sent;
 	bool good, make_failed, too_long, no_memory, silent;
-	curl_off_t moved;  /* bytes, in both directions */
-	uint64_t moved_ms; /* when that changed */
+	curl_off_t moved;  /* bytes transferred in both directions */
+	uint64_t moved_ms; /* time at which `moved` last changed */
 	char problem[CURL_ERROR_SIZE];
 };
 
@@ -150,7 +151,7 @@ static size_t on_body(char *to, size_t size, size_t count, void *arg)
 	return len;
 }
 
-/* libcurl sends a body again when a connection that it kept had been closed meanwhile. */
+/* Called when libcurl sends a body again, because a connection that it kept had been closed meanwhile. */
 static int on_rewind(void *arg, curl_off_t offset, int origin)
 {
 	struct http *http = arg;
@@ -182,7 +183,8 @@ static size_t on_header(char *text, size_t size, size_t count, void *arg)
 		http->answer->exception_code = (int)code;
 	if (header_is(line, "Content-Type", &value))
 		http->answer->is_tsv = str_starts(value, STR("text/tab-separated-values"));
-	if (str_starts(line, STR("HTTP/"))) { /* also of a proxy's answer, or 100 Continue */
+	/* a status line: also of a proxy's answer, or 100 Continue */
+	if (str_starts(line, STR("HTTP/"))) {
 		long status = 0;
 
 		loaded.easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -218,7 +220,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)(steady_ns() / 1000000);
 }
 
-/* Called whenever something moves, and about once a second when nothing does. */
+/* Called whenever data is transferred, and about once a second otherwise. */
 static int on_progress(void *arg, curl_off_t to_get, curl_off_t got, curl_off_t to_send,
 		       curl_off_t sent)
 {
@@ -276,7 +278,7 @@ static bool add_bearer(struct http *http, struct curl_slist **list, const char *
 	return good;
 }
 
-/* Without Expect: the server would answer it only after a second. */
+/* Makes the headers. "Expect" is suppressed, because the server would answer it only after a second. */
 static bool make_headers(struct http *http, struct curl_slist **list, const struct address *address,
 			 const char *password)
 {
@@ -342,7 +344,7 @@ void http_free(struct http *http)
 	mem_free(mem, http, sizeof(*http));
 }
 
-/* Where trusted certificates are, as the program curl lets one say it. */
+/* The file of trusted certificates, from the same environment variables as the program curl. */
 static const char *certificates(void)
 {
 	const char *file = getenv("CURL_CA_BUNDLE");
@@ -365,7 +367,8 @@ static void set_connection(struct http *http)
 	set(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)http->options.connect_ms);
 	set(easy, CURLOPT_TCP_KEEPALIVE, 1l);
 	set(easy, CURLOPT_TCP_KEEPIDLE, 30l);
-	set(easy, CURLOPT_FOLLOWLOCATION, 0l); /* headers with a password go to this server only */
+	/* headers with a password must go to this server only */
+	set(easy, CURLOPT_FOLLOWLOCATION, 0l);
 	set(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	set(easy, CURLOPT_UPLOAD_BUFFERSIZE, SEND_BYTES);
 	if (http->loopback)
@@ -412,7 +415,7 @@ static enum http_outcome outcome_of(const struct http *http, CURLcode code)
 	}
 }
 
-/* A time-out before there was a connection sent nothing either. */
+/* Corrects an outcome: if the time-out came before there was a connection, nothing was sent. */
 static enum http_outcome look_closer(const struct http *http, enum http_outcome outcome)
 {
 	long sent = 0;
@@ -423,8 +426,8 @@ static enum http_outcome look_closer(const struct http *http, enum http_outcome 
 	return sent ? HTTP_BROKEN : HTTP_NOT_REACHED;
 }
 
-/* The server may send an exception with a good status and close the connection before it has read the whole body. The
- * exception counts then. */
+/* Whether the answer is an exception. The server may send one with a good status and close the connection before it
+ * has read the whole body; then the exception counts. */
 static bool was_told(const struct http_answer *answer)
 {
 	return answer->status >= 400 && answer->text[0];

@@ -1,6 +1,6 @@
 /*
- * native.c: writes rows of a table in ClickHouse's format Native, block by block. Used by push.c for the bodies of inserts, and
- * by plan.c and schema.c for the names of types. Sends nothing.
+ * native.c: writes rows of a table in ClickHouse's format Native, block by block. Used by push.c for the bodies of
+ * inserts, and by plan.c and schema.c for the names of types. It sends nothing.
  */
 #include "push/native.h"
 
@@ -101,7 +101,7 @@ static void add_same(struct buf *to, const void *value, size_t size, uint32_t ro
 	to->len += size * rows;
 }
 
-/* A byte per row: 1 where there is no value. */
+/* Writes the null map: one byte for each row, 1 if the value is NULL. */
 static void add_null_map(struct buf *to, const struct table_vec *vec, uint32_t rows)
 {
 	char *bytes;
@@ -117,7 +117,7 @@ static void add_null_map(struct buf *to, const struct table_vec *vec, uint32_t r
 	to->len += rows;
 }
 
-/* The bytes of a NULL value are never read; zeros compress best. */
+/* Sets the bytes of NULL values, which are never read, to zero: zeros compress best. */
 static void clear_nulls(void *values, size_t size, const struct table_vec *vec, uint32_t rows)
 {
 	if (!vec->has_nulls)

@@ -8,33 +8,33 @@
 #include "base/buf.h"
 #include "relation/relation.h"
 
-/* Columns before those of the relation: which push and which batch the row belongs to. */
+/* Columns before those of the relation: the push and the batch that the row belongs to. */
 #define NATIVE_PUSH "opwatch_push"
 #define NATIVE_BATCH "opwatch_batch"
 
-/* "Nullable(Int64)": a literal. */
+/* The ClickHouse type of a column, "Nullable(Int64)"; a string literal. */
 const char *native_type(const struct table_column *column);
-/* `run` and `id` are always there; anything else may be unknown. */
+/* Whether a column may be NULL: all but `run` and `id` may. */
 bool native_nullable(const struct table_column *column);
 
-#define NATIVE_ROWS 16384 /* of a block */
+#define NATIVE_ROWS 16384 /* rows of a block */
 
-/* Makes the bytes of some rows, block by block. One per connection; may be used again. */
+/* Produces the bytes of rows, block by block. There is one for each connection; it can be used again. */
 struct native {
 	struct mem *mem;
 	struct arena scratch;
-	struct table_memo memo; /* of the rows of a block */
+	struct table_memo memo; /* memo for the rows of a block */
 	struct buf block;
-	size_t taken; /* bytes of the block that were handed out */
+	size_t taken; /* bytes of the block that were returned so far */
 	void *values;
 	uint64_t *valid;
-	/* what is made */
+	/* The rows to produce. */
 	const struct table *table;
 	uint32_t part;
-	uint64_t next, end; /* rows */
+	uint64_t next, end; /* range of rows */
 	uint64_t push;
 	uint32_t batch;
-	struct ow_error *err; /* of a failure */
+	struct ow_error *err; /* receives the reason of a failure */
 };
 
 ow_status native_init(struct native *native, struct mem *mem, struct ow_error *err);
@@ -43,7 +43,7 @@ void native_release(struct native *native);
 void native_start(struct native *native, const struct table *table, uint32_t part, uint64_t first,
 		  uint64_t rows, uint64_t push, uint32_t batch, struct ow_error *err);
 
-/* An http_body_fn. */
+/* An http_body_fn that returns the next bytes. */
 size_t native_take(void *native, void *to, size_t cap);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * nodes.c: finds the nodes and shards of a cluster in system.clusters, matches them with the user's list, and asks each which
- * batches it has. Used by push.c. Sends no rows.
+ * nodes.c: finds the nodes and shards of a cluster in system.clusters, matches them with the user's list, and asks each
+ * node which batches it has. Used by push.c. It sends no rows.
  */
 #include "push/nodes.h"
 
@@ -37,7 +37,8 @@ static ow_status no_cluster(struct click *entry, const char *cluster, struct ow_
 	return status;
 }
 
-/* A node as the caller names it; else by its host, the entry by the name that it was reached by. */
+/* Sets a node's address: as the caller's list names it, else by the host in system.clusters; the node of the entry
+ * connection keeps the name by which it was reached. */
 static ow_status place_node(struct nodes *nodes, struct node *node, const struct address *entry,
 			    struct str host, bool local, const char *named, struct ow_error *err)
 {
@@ -67,7 +68,7 @@ static void add_slots(struct nodes *nodes, uint32_t shard, uint64_t weight)
 		nodes->slots[nodes->slot_count++] = shard;
 }
 
-/* Rows: shard, weight, host, whether it is the one that answers; ordered by shard. */
+/* Reads the rows of system.clusters: shard, weight, host, whether this node answers the query; ordered by shard. */
 static ow_status read_nodes(struct nodes *nodes, const struct click *entry, struct str rest,
 			    const struct ow_list *names, struct ow_error *err)
 {
@@ -156,7 +157,7 @@ static const struct plan_table *table_of(const struct plan *plan, struct str nam
 	return NULL;
 }
 
-/* run = 'r' AND opwatch_push = 7 */
+/* Appends the condition of a push's rows: run = 'r' AND opwatch_push = 7. */
 static ow_status quote_rows(const struct plan *plan, uint64_t push, struct buf *to,
 			    struct ow_error *err)
 {
@@ -166,7 +167,7 @@ static ow_status quote_rows(const struct plan *plan, uint64_t push, struct buf *
 	return buf_cstr(to) ? OW_OK : error_no_memory(err);
 }
 
-/* Lines of table, batch, rows. The key begins with the run: no other run is read. */
+/* Asks for lines of table, batch, rows. The primary key begins with the run, so no other run is read. */
 static ow_status ask_rows(const struct plan *plan, struct click *click, uint64_t push,
 			  struct buf *answer, struct ow_error *err)
 {
@@ -246,7 +247,7 @@ ow_status nodes_list_batches(struct nodes *nodes, uint32_t index, const struct p
 		}
 		table = table_of(plan, name);
 		if (!table)
-			continue; /* not ours */
+			continue; /* a table that opwatch did not create */
 		batch = table->batch_first + (uint32_t)MIN(number, UINT32_MAX / 2);
 		if (number >= table->batch_count || nodes_shard(nodes, batch) != node->shard)
 			(*strange)++;
@@ -257,7 +258,8 @@ ow_status nodes_list_batches(struct nodes *nodes, uint32_t index, const struct p
 	return status;
 }
 
-#define DELETION_MS 3600000 /* the server writes the parts again that have such rows */
+/* time limit of a deletion: the server rewrites all parts that contain deleted rows */
+#define DELETION_MS 3600000
 
 static ow_status await_deletion(const char *table, struct click *click, struct ow_error *err)
 {
@@ -298,7 +300,7 @@ static ow_status await_deletion(const char *table, struct click *click, struct o
 	return status;
 }
 
-/* `which` is empty, or chooses a batch. */
+/* Deletes rows of a push; `which` is empty, or an additional condition that chooses a batch. */
 static ow_status delete_rows(const struct plan *plan, const char *table, uint64_t push,
 			     const char *which, struct click *click, struct ow_error *err)
 {
@@ -330,7 +332,7 @@ ow_status nodes_drop_batch(const struct plan *plan, uint32_t index, struct click
 	return await_deletion(plan->tables[batch->table].relation->name, click, err);
 }
 
-/* The tables in the answer, each once: rows of a table follow each other. */
+/* The next table in the answer, each once: rows of a table are adjacent. */
 static const struct plan_table *next_table(const struct plan *plan, struct str *rest,
 					   const struct plan_table *last)
 {
@@ -346,7 +348,7 @@ static const struct plan_table *next_table(const struct plan *plan, struct str *
 	return NULL;
 }
 
-/* A deletion takes a second or more: all of them are begun before the first is waited for. */
+/* Starts all deletions before waiting for the first, because a deletion takes a second or more. */
 ow_status nodes_drop(const struct plan *plan, uint64_t push, struct click *click,
 		     struct ow_error *err)
 {
@@ -392,7 +394,7 @@ ow_status nodes_await_inserts(struct click *click, const char *prefix, struct ow
 		OW_TRY(count_running(click, prefix, &count, err));
 		if (!count)
 			return OW_OK;
-		/* A user who may not do this waits until they end by themselves. */
+		/* A user without the right to KILL QUERY waits until the insertions end. */
 		(void)click_runf(click, NULL, &ignored,
 				 "KILL QUERY WHERE query_id LIKE '%s%%' ASYNC", prefix);
 		if (!click_pause(click, attempt, began))

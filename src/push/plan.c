@@ -1,6 +1,6 @@
 /*
- * plan.c: decides what a push consists of: the tables, their batches and the numbers under which servers know them. Used by
- * push.c before the first server is asked.
+ * plan.c: decides what a push consists of: the tables, their batches and the numbers by which servers know them. push.c
+ * calls it before it asks the first server.
  */
 #include "push/plan.h"
 
@@ -10,8 +10,8 @@
 
 #define TABLES_MAX 256
 
-/* FNV-1a, with a mark between texts. What it gives is kept by servers and must never change; the hashes
- * of base/ may. */
+/* A hash (FNV-1a) of texts with a separator between them. Servers store the result, so it must never change; the
+ * hashes of base/ may. */
 static uint64_t mix(uint64_t hash, const char *text)
 {
 	for (;; text++) {
@@ -31,8 +31,8 @@ static uint64_t mix_number(uint64_t hash, uint64_t number)
 
 #define MIX_START 0xcbf29ce484222325ull
 
-/* Relations that are views are computed from the others, with options. These cannot be, on a server: what was in use at
- * a peak and at the ends of steps is found by going through a heap in time. */
+/* Views that are stored as tables. Other views are computed on the server from the tables; these cannot be, because
+ * memory in use at a peak and at the ends of steps is found by going through a heap in time. */
 static const char *const stored_views[] = { "memory_peak_view", "memory_steps_view" };
 
 static bool is_stored(const struct table_source *relation)
@@ -43,7 +43,7 @@ static bool is_stored(const struct table_source *relation)
 	return !relation->params;
 }
 
-/* As long as everything else together, and seldom wanted: only when they are named. */
+/* Tables that are pushed only when the user names them: they are as large as all others together, and seldom needed. */
 static const char *const seldom[] = { "arg", "trace_events" };
 
 static bool is_chosen(const struct ow_list *names, const char *name)
@@ -72,8 +72,8 @@ static ow_status check_names(const struct plan *plan, const struct ow_list *name
 	return OW_OK;
 }
 
-/* The number of a run is part of its rows' ids: taken from its name, so that ids of different runs on a
- * server differ, too. */
+/* The number of a run, which is part of its rows' ids. It is a hash of the run's name, so that ids of different runs
+ * on a server differ. */
 static uint32_t run_number(const struct push_options *options)
 {
 	uint64_t hash = mix(MIX_START, options->run);
@@ -175,7 +175,7 @@ static void name_push(struct plan *plan, const struct push_options *options)
 		if (plan->tables[t].chosen)
 			hash = mix_number(mix(hash, plan->tables[t].relation->name),
 					  plan->tables[t].rows->parts[0].rows);
-	plan->push = hash | 1; /* 0 is not a push */
+	plan->push = hash | 1; /* | 1 because 0 means "no push" */
 }
 
 ow_status plan_make(struct plan *plan, struct model *m, const struct push_options *options,

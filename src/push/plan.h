@@ -1,6 +1,6 @@
 /*
- * plan.h: the content of a push: the tables, their batches, and the number by which servers know the push. The same inputs,
- * options and program make the same plan, so a push can be resumed. Talks to no server.
+ * plan.h: the content of a push: the tables, their batches, and the number by which servers know the push. The same
+ * inputs, options and program make the same plan, so a push can be resumed. It does not connect to servers.
  */
 #ifndef PUSH_PLAN_H
 #define PUSH_PLAN_H
@@ -9,8 +9,8 @@
 
 /* Version of the layout: tables of another version are refused. New columns do not change it, because their names and types
  * are part of plan.schema. */
-#define PLAN_LAYOUT                                                                                \
-	2 /* 1: a partition for each batch, ordered by id. Tables of version 2 may have 16 partitions. */
+/* Version 1: one partition for each batch, ordered by id. Version 2: up to 16 partitions. */
+#define PLAN_LAYOUT 2
 
 struct plan_table {
 	const struct table_source *relation;
@@ -20,8 +20,8 @@ struct plan_table {
 };
 
 struct batch {
-	uint32_t table;	 /* in plan.tables */
-	uint32_t number; /* in its table */
+	uint32_t table;	 /* index in plan.tables */
+	uint32_t number; /* index of the batch in its table */
 	uint64_t first, rows;
 };
 
@@ -33,7 +33,7 @@ struct plan {
 	struct batch *batches;
 	uint32_t batch_count;
 	uint64_t rows;
-	const char *run; /* its name */
+	const char *run; /* name of the run */
 	uint64_t push;	 /* number of the push */
 	char schema[32]; /* version of the tables: "1-89abcdef01234567" */
 };

@@ -1,6 +1,7 @@
 /*
- * push.c: a whole push: finds the nodes, makes the tables, claims the run, sends the batches that nodes lack from several threads,
- * verifies the rows, and publishes them at once. plan.c chooses the batches, native.c writes the rows. Called by ow_push.
+ * push.c: performs a whole push: finds the nodes, creates the tables, claims the run, sends the batches that nodes lack
+ * from several threads, verifies the rows, and publishes all of them at once. plan.c chooses the batches, native.c
+ * writes the rows. Called by ow_push.
  */
 #include "push/push.h"
 
@@ -16,30 +17,33 @@
 
 #define ROUNDS 3
 #define ABANDONED_MAX 64
-#define READERS_MS 2000 /* readers that saw the older push published have begun to read it */
+/* wait this long after publishing, so that readers of the older push have finished */
+#define READERS_MS 2000
 #define CONNECT_MS 10000
-#define SILENCE_MS 300000 /* a server that merges may say nothing for long */
-#define COUNT_REPEATS 3	  /* a batch whose rows do not come out right is not sent for ever */
+#define SILENCE_MS 300000 /* a server that merges parts may not answer for this long */
+#define COUNT_REPEATS 3	  /* a batch whose row count is wrong is sent at most this often */
 
 struct work {
 	const struct push_options *options;
 	const struct plan *plan;
 	struct nodes *nodes;
-	struct claim *claim; /* NULL before it is taken */
+	struct claim *claim; /* NULL before the run is claimed */
 	struct mem *mem;
 	struct push_summary *summary;
-	atomic_uint next;		/* batch */
-	atomic_uint_fast64_t rows_done; /* of all batches, each node of a shard counted */
+	atomic_uint next; /* index of the next batch */
+	/* rows of all batches; a row counts once for each node of its shard */
+	atomic_uint_fast64_t rows_done;
 	uint64_t rows_total;
-	atomic_bool stop;     /* something failed, or the caller cancelled */
-	pthread_mutex_t lock; /* of what follows, the summary and the caller's functions */
+	atomic_bool stop; /* something failed, or the caller cancelled */
+	/* protects the fields below, the summary and the calls of the caller's functions */
+	pthread_mutex_t lock;
 	ow_status status;
-	struct ow_error error; /* the first one */
+	struct ow_error error; /* the first error */
 };
 
 struct worker {
 	struct work *work;
-	struct click *clicks; /* one per node, opened when needed */
+	struct click *clicks; /* one connection for each node, opened when needed */
 	struct native native;
 	struct ow_error err;
 	unsigned number;
@@ -63,7 +67,7 @@ static void work_release(struct work *work)
 static void fail_work(struct work *work, ow_status status, const struct ow_error *err)
 {
 	pthread_mutex_lock(&work->lock);
-	/* That others were interrupted follows from the first failure. */
+	/* Only the first failure is kept: other workers are interrupted because of it. */
 	if (work->status == OW_OK ||
 	    (work->status == OW_E_INTERRUPTED && status != OW_E_INTERRUPTED)) {
 		work->status = status;
@@ -193,7 +197,7 @@ static void report_repeat(struct worker *w, const struct click *click, uint32_t 
 	pthread_mutex_unlock(&w->work->lock);
 }
 
-/* Sent, and counted by the node. */
+/* Sends a batch and lets the node count its rows. */
 static ow_status send_once(struct worker *w, struct click *click, uint32_t index, unsigned attempt,
 			   bool *miscounted)
 {
@@ -240,7 +244,7 @@ static ow_status click_for(struct worker *w, uint32_t node, struct click **click
 	if ((*click)->http)
 		return OW_OK;
 	OW_TRY(work_open(w->work, &w->work->nodes->items[node].address, *click, &w->err));
-	(*click)->proven = true; /* its tables were made */
+	(*click)->proven = true; /* the node has answered before, when its tables were created */
 	return OW_OK;
 }
 
@@ -331,7 +335,7 @@ struct push {
 	struct nodes nodes;
 	struct work work;
 	struct claim claim;
-	struct click *clicks; /* one per node */
+	struct click *clicks; /* one connection for each node */
 	struct click entry, beat;
 	struct push_summary *summary;
 };
@@ -342,7 +346,7 @@ static ow_status find_nodes(struct push *p, struct ow_error *err)
 	p->entry.options.await = p->options->await;
 	p->entry.options.waits = note_wait;
 	p->entry.options.waits_arg = &p->work;
-	/* The first word to it: wrong hosts, users and databases end here. */
+	/* The first statement to the server: it detects wrong hosts, users and databases. */
 	OW_TRY(click_runf(&p->entry, NULL, err, "SELECT 1"));
 	OW_TRY(nodes_find(&p->nodes, &p->entry, p->options, p->mem, err));
 	p->summary->nodes = p->nodes.count;
@@ -353,7 +357,7 @@ static ow_status find_nodes(struct push *p, struct ow_error *err)
 	for (uint32_t i = 0; i < p->nodes.count; i++) {
 		OW_TRY(work_open(&p->work, &p->nodes.items[i].address, &p->clicks[i], err));
 		p->clicks[i].proven =
-			true; /* the cluster lists it: when it is down, it is waited for */
+			true; /* the cluster lists this node: when it is down, wait for it */
 		OW_TRY(click_runf(&p->clicks[i], NULL, err, "SELECT 1"));
 	}
 	return OW_OK;
@@ -366,7 +370,7 @@ static ow_status make_tables(struct push *p, struct ow_error *err)
 	return OW_OK;
 }
 
-/* Compares what the nodes have with the plan. */
+/* Compares the batches on the nodes with the plan. */
 static ow_status find_missing_batches(struct push *p, bool *complete, struct ow_error *err)
 {
 	uint64_t total = 0, done = 0;
@@ -377,7 +381,7 @@ static ow_status find_missing_batches(struct push *p, bool *complete, struct ow_
 		const struct node *node = &p->nodes.items[i];
 
 		OW_TRY(nodes_list_batches(&p->nodes, i, &p->plan, &p->clicks[i], &strange, err));
-		if (strange) { /* the cluster was another one when the push began */
+		if (strange) { /* the cluster's shards have changed since the push began */
 			OW_TRY(nodes_drop(&p->plan, p->plan.push, &p->clicks[i], err));
 			OW_TRY(nodes_list_batches(&p->nodes, i, &p->plan, &p->clicks[i], &strange,
 						  err));
@@ -426,14 +430,15 @@ static ow_status take_claim(struct push *p, struct ow_error *err)
 
 static ow_status publish(struct push *p, uint64_t push, struct ow_error *err)
 {
-	for (uint32_t i = p->nodes.count; i-- > 0;) /* home last */
+	for (uint32_t i = p->nodes.count; i-- > 0;) /* the home node is last */
 		if (p->nodes.items[i].shard == 0)
 			OW_TRY(published_set(&p->claim, &p->clicks[i], push, p->options->content,
 					     push ? p->plan.rows : 0, err));
 	return OW_OK;
 }
 
-/* A run that is published under the same name is replaced, or is this very run (*done), or makes the push fail. */
+/* Reads the published version of the run. If it has the same name, it will be replaced, or is this very content
+ * (*done), or makes the push fail. */
 static ow_status read_published(struct push *p, struct published *published, bool *done,
 				struct ow_error *err)
 {
@@ -452,7 +457,8 @@ static ow_status read_published(struct push *p, struct published *published, boo
 		return OW_OK;
 	OW_TRY(find_missing_batches(p, &complete, err));
 	*done = complete;
-	/* Rows of a published push are missing: readers must not see them come back one by one. */
+	/* Rows of a published push are missing: hide the run, so that readers do not see the rows come back one by
+	 * one. */
 	return complete ? OW_OK : publish(p, 0, err);
 }
 
@@ -479,7 +485,7 @@ static ow_status drop_abandoned(struct push *p, uint64_t published, struct ow_er
 	return OW_OK;
 }
 
-/* Insertions of an earlier attempt may still run. */
+/* Drops batches with a wrong number of rows; insertions of an earlier attempt may still run. */
 static ow_status drop_wrong_batches(struct push *p, struct ow_error *err)
 {
 	char prefix[64];
@@ -507,7 +513,7 @@ static ow_status send_all(struct push *p, struct ow_error *err)
 	}
 }
 
-/* The inputs are as they were, and the cluster as a whole shows what its nodes have. */
+/* Verifies that the inputs have not changed, and that the cluster as a whole shows the rows of its nodes. */
 static ow_status verify_rows(struct push *p, struct ow_error *err)
 {
 	uint64_t rows = 0;
@@ -564,7 +570,7 @@ static ow_status send_and_publish(struct push *p, uint64_t published, struct ow_
 	return publish(p, p->plan.push, err);
 }
 
-/* What to expect after a failure on the way. */
+/* Adds to the error what the user can expect after a failure. */
 static ow_status add_expectation(struct push *p, ow_status status, struct ow_error *err)
 {
 	static const char comfort[] =

@@ -18,39 +18,42 @@
 struct push_options {
 	struct address address;
 	const char *password;
-	const char *cluster; /* NULL: the one server */
-	struct ow_list
-		nodes; /* HOST[:PORT] of the cluster's nodes, in its order; else as it says */
-	struct ow_list tables; /* which ones; none: all */
-	const char *run;       /* its name, and what a repeated push is known by */
+	const char *cluster; /* NULL: a single server */
+	/* nodes: HOST[:PORT] of the cluster's nodes, in its order; empty: as system.clusters lists them */
+	struct ow_list nodes;
+	struct ow_list tables; /* names of the tables to push; empty: all */
+	const char *run;       /* name of the run, by which a repeated push is recognised */
 	const char *content;   /* hash of the inputs */
-	uint64_t reading;      /* hash of what else the rows depend on: options of the import */
-	uint32_t connections;  /* at once */
+	/* hash of everything else that the rows depend on: options of the import */
+	uint64_t reading;
+	uint32_t connections; /* number of concurrent connections */
 	uint32_t batch_rows;
-	uint32_t retry_ms; /* how long a node may be away */
-	bool await;	   /* the server of the address from the beginning, too */
-	bool replace;	   /* another content of the same name may be replaced */
-	/* Called now and then, from any thread but one at a time; false cancels. May be NULL. */
+	uint32_t retry_ms; /* how long a node may be unreachable */
+	/* wait for the server of the address, too, even if it has never answered */
+	bool await;
+	bool replace; /* replace other content that was published under the same name */
+	/* Called now and then, from any thread but never concurrently; returns false to cancel. May be NULL. */
 	bool (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *progress_arg;
-	void (*note)(void *arg, const char *line); /* what was repeated, and why; may be NULL */
+	/* receives a line about each repetition and its reason; may be NULL */
+	void (*note)(void *arg, const char *line);
 	void *note_arg;
 };
 
 struct push_summary {
-	uint64_t rows; /* of the run */
-	uint64_t sent; /* of these, sent by this call, each node of a shard counted */
-	uint32_t batches, batches_found; /* found: there already */
+	uint64_t rows; /* rows of the run */
+	uint64_t sent; /* rows sent by this call; a row counts once for each node of its shard */
+	uint32_t batches, batches_found; /* batches_found: batches that the servers already had */
 	uint32_t repeats;		 /* batches that had to be sent again */
 	uint32_t nodes, shards, tables;
-	bool published_before; /* nothing was left to do */
-	bool replaced;	       /* an older push of the same name */
+	bool published_before; /* the same content was published before: nothing was left to do */
+	bool replaced;	       /* an older push of the same name was replaced */
 };
 
 ow_status push_run(struct model *m, const struct push_options *options, struct mem *mem,
 		   struct push_summary *summary, struct ow_error *err);
 
-#define CONTENT_HEX 32 /* digits */
+#define CONTENT_HEX 32 /* hexadecimal digits of a content hash */
 
 /* content.c: the hash of the bytes of files, for push_options.content. */
 ow_status content_hash(const struct path_list *list, struct mem *mem, char hex[CONTENT_HEX + 1],

@@ -1,8 +1,9 @@
 /*
- * ranks_on.c: a job from the tables job_rank, job_step, job_collective and job_op of a server (ranks_on.h). Of a job that is too large to be read here the
- * server chooses steps, evenly over those that all ranks have. Clocks are fitted, and stragglers found, from the chosen steps; then the server computes
- * steps, waits and transfers of all steps with these clocks (ranks_totals.c). Plain SQL: old servers know neither windows nor common table
- * expressions.
+ * ranks_on.c: reads a job from the tables job_rank, job_step, job_collective and job_op of a server (ranks_on.h). If
+ * the job is too large to be read here, the server chooses steps, evenly among those that all ranks have. Clocks are
+ * fitted, and stragglers found, from the chosen steps; then the server computes steps, waits and transfers of all steps
+ * with these clocks (ranks_totals.c). Plain SQL is used, because old servers know neither window functions nor common
+ * table expressions.
  */
 #include "push/ranks_on_int.h"
 
@@ -13,10 +14,8 @@
 #include <stdlib.h>
 
 #define COLLECTIVES_MOST 1000000
-#define OPS_MOST_EACH 64 /* of a rank, in a job that is too large */
+#define OPS_MOST_EACH 64 /* operations read for each rank, if the job is too large */
 #define MANY_RANKS 1000
-
-/* ---- fields ---- */
 
 int64_t server_number(struct str *line)
 {
@@ -28,7 +27,7 @@ int64_t server_number(struct str *line)
 	return value;
 }
 
-/* -1 where unknown. */
+/* The next field as a 32-bit number; -1 where unknown. */
 static int32_t take_small(struct str *line)
 {
 	int64_t value = server_number(line);
@@ -59,11 +58,11 @@ ow_status server_query(struct server *s, const char *query)
 
 	buf_init(&text, s->job->mem);
 	for (const char *at = query; *at; at++) {
-		if (*at == '@') /* which runs */
+		if (*at == '@') /* the condition on runs */
 			buf_add_str(&text, buf_str(&s->where));
-		else if (*at == '#') /* which steps */
+		else if (*at == '#') /* the condition on steps */
 			buf_add_str(&text, buf_str(&s->steps));
-		else if (*at == '~') /* clocks of the workers */
+		else if (*at == '~') /* the clocks of the workers */
 			buf_add_str(&text, buf_str(&s->clocks));
 		else
 			buf_add_char(&text, *at);
@@ -87,7 +86,7 @@ static ow_status query(struct server *s, const char *format, ...)
 	return server_query(s, line);
 }
 
-/* "run LIKE 'job-%'" for each name. */
+/* Writes the condition on runs: "run LIKE 'job-%'" for each name. */
 static void write_where(struct server *s)
 {
 	buf_puts(&s->where, "(");
@@ -131,9 +130,10 @@ static ow_status take_rank(struct server *s, struct str *line)
 	w.has_device = server_number(line) == 1;
 	w.many = server_number(line) == 1;
 	if (click_field(line, &frequency) && !str_eq(frequency, STR("\\N")))
-		w.frequency = strtod(frequency.ptr, NULL); /* a tab or line end follows */
-	w.file = w.source =
-		(uint32_t)s->job->worker_count; /* comparing puts workers into another order */
+		/* strtod stops, because a tab or line end follows */
+		w.frequency = strtod(frequency.ptr, NULL);
+	/* number of the worker before ranks_finish sorts the workers */
+	w.file = w.source = (uint32_t)s->job->worker_count;
 	if (w.many)
 		return error_set(s->err, OW_E_UNSUPPORTED,
 				 "run %.*s holds a whole job in one file; compare it with 'opwatch "
@@ -165,7 +165,7 @@ static ow_status read_ranks(struct server *s)
 	return OW_OK;
 }
 
-/* The worker of the next row; rows come by run and number. */
+/* The worker of the next row; rows are sorted by run and number. */
 static struct worker *next_worker(struct server *s, struct str *line, size_t *at)
 {
 	struct str run;
@@ -180,7 +180,8 @@ static struct worker *next_worker(struct server *s, struct str *line, size_t *at
 	return *at < s->job->worker_count ? &s->job->workers[*at] : NULL;
 }
 
-/* Which steps are compared: all, or so many that the collectives of all ranks fit, evenly over the steps that all have. */
+/* Chooses the steps to compare: all, or as many that the collectives of all ranks fit, evenly among the steps that
+ * all ranks have. */
 static ow_status choose_steps(struct server *s, uint64_t *steps)
 {
 	uint64_t most = s->on->collectives_most ? s->on->collectives_most : COLLECTIVES_MOST;
@@ -294,7 +295,7 @@ static int by_begin(const void *x, const void *y)
 	return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
 }
 
-/* Several collectives may end in one pause. */
+/* Joins equal pauses: several collectives may end in one pause. */
 static void join_pauses(struct worker *w)
 {
 	size_t kept = 0;

@@ -1,8 +1,9 @@
 /*
- * ranks_totals.c: steps, waits and transfers of all ranks over all their steps, computed by the server (ranks_on.h). The clocks were fitted here, to the
- * collectives of some steps; the server puts every collective onto these clocks, finds when the last rank of each arrived, and adds up. Only sums and
- * medians per rank come back. The steps are asked for in parts, so that what the server holds at a time does not grow with them. Collectives that a
- * sequence number does not identify are not split here; where these are many, the means of the chosen steps stay.
+ * ranks_totals.c: steps, waits and transfers of all ranks over all their steps, computed by the server (ranks_on.h).
+ * The clocks were fitted here, from the collectives of some steps; the server converts every collective to these
+ * clocks, finds when the last rank of each arrived, and sums. Only sums and medians for each rank come back. Steps are
+ * queried in parts, so that the server's memory does not grow with their number. Collectives that a sequence number
+ * does not identify are not split here; if these are many, the means of the chosen steps are kept.
  */
 #include "push/ranks_on_int.h"
 
@@ -12,9 +13,10 @@
 #include <stdlib.h>
 
 #define ROWS_AT_ONCE 4000000 /* collectives that the server groups in one query */
-#define UNKNOWN_MOST 0.05    /* of the time in collectives, as in src/ranks/waits.c */
+/* waits are unknown if a larger share of the time in collectives cannot be split, as in src/ranks/waits.c */
+#define UNKNOWN_MOST 0.05
 
-/* What the server added up for a worker. */
+/* Sums that the server computed for a worker. */
 struct total {
 	int64_t wait_ns, split_ns, unknown_ns;
 	int64_t median_ns;
@@ -22,20 +24,18 @@ struct total {
 
 struct totals {
 	struct server *s;
-	struct total *list; /* per worker of the job */
-	int64_t *steps;	    /* steady on all ranks, ascending */
+	struct total *list; /* one entry for each worker of the job */
+	int64_t *steps;	    /* numbers of the steps that are steady on all ranks, ascending */
 	size_t step_count, step_cap;
 	uint64_t rows; /* collectives in all steps of the runs */
 };
-
-/* ---- which workers, on which clocks ---- */
 
 static bool is_compared(const struct worker *w)
 {
 	return !w->left_out && w->step_count;
 }
 
-/* A list in SQL: one text that the server casts, because a statement may have only some thousand elements. */
+/* Appends a list as SQL: one text that the server casts, because a statement may have only a few thousand elements. */
 static void add_list(struct buf *to, struct buf *text, const char *type)
 {
 	buf_puts(to, "CAST(");
@@ -75,7 +75,7 @@ static void add_element(struct totals *t, size_t worker, enum list list, struct 
 	}
 }
 
-/* One element for each worker that is compared; `all`: for every worker, by number. */
+/* Writes one list element for each worker that is compared, or, with `all`, for every worker, by number. */
 static void add_elements(struct totals *t, enum list list, bool all, struct buf *name,
 			 struct buf *text)
 {
@@ -93,7 +93,8 @@ static void add_elements(struct totals *t, enum list list, bool all, struct buf 
 	buf_puts(text, "]");
 }
 
-/* "… AS worker": the number of the worker of a row, or the number of workers for rows that are not compared. */
+/* Writes the SQL column "worker": the number of a row's worker; for rows that are not compared, the number of
+ * workers. */
 static void write_worker(struct totals *t, struct buf *name, struct buf *text)
 {
 	struct buf *to = &t->s->clocks;
@@ -108,7 +109,7 @@ static void write_worker(struct totals *t, struct buf *name, struct buf *text)
 	buf_printf(to, ", toUInt32(%zu)) AS worker", t->s->job->worker_count);
 }
 
-/* "… AS t": the begin of a collective on the clock of the lowest rank. */
+/* Writes the SQL column "t": the begin of a collective on the clock of the lowest rank. */
 static void write_time(struct totals *t, struct buf *name, struct buf *text)
 {
 	struct buf *to = &t->s->clocks;
@@ -141,8 +142,6 @@ static ow_status write_clocks(struct totals *t, bool times)
 	return failed ? error_no_memory(t->s->err) : OW_OK;
 }
 
-/* ---- steps ---- */
-
 static ow_status find_steps(struct totals *t)
 {
 	struct server *s = t->s;
@@ -166,7 +165,7 @@ static ow_status find_steps(struct totals *t)
 	return OW_OK;
 }
 
-/* The condition on steps [first, end) of the list, as ranges. */
+/* Writes the condition on the steps [first, end) of the list, as ranges. */
 static ow_status choose_steps(struct totals *t, size_t first, size_t end)
 {
 	struct buf *to = &t->s->steps;
@@ -183,7 +182,7 @@ static ow_status choose_steps(struct totals *t, size_t first, size_t end)
 	return to->failed ? error_no_memory(t->s->err) : OW_OK;
 }
 
-/* The total of the worker that a line begins with; NULL when the server names another one. */
+/* The total of the worker whose number a line begins with; NULL when the number is out of range. */
 static struct total *total_of(const struct totals *t, struct str *line)
 {
 	int64_t worker = server_number(line);
@@ -191,7 +190,8 @@ static struct total *total_of(const struct totals *t, struct str *line)
 	return worker >= 0 && (size_t)worker < t->s->job->worker_count ? &t->list[worker] : NULL;
 }
 
-/* The median of an even number is the mean of the two in the middle, as in ranks_median. */
+/* Reads the medians for each worker. The median of an even number of values is the mean of the middle two, as in
+ * ranks_median. */
 static ow_status read_medians(struct totals *t)
 {
 	struct server *s = t->s;
@@ -215,7 +215,7 @@ static ow_status read_medians(struct totals *t)
 	return OW_OK;
 }
 
-/* A step of the job lasts as long as that of its slowest worker. */
+/* Reads the length of each step of the job, which is that of its slowest worker. */
 static ow_status read_longest(struct totals *t)
 {
 	struct server *s = t->s;
@@ -240,9 +240,7 @@ static ow_status read_longest(struct totals *t)
 	return OW_OK;
 }
 
-/* ---- collectives ---- */
-
-/* How far times of one collective may contradict each other. */
+/* How far the times of one collective may contradict each other. */
 static int64_t allowed_error(const struct ranks_job *job)
 {
 	int64_t error = 1000;
@@ -254,7 +252,8 @@ static int64_t allowed_error(const struct ranks_job *job)
 	return error;
 }
 
-/* Waits of the steps in s->steps. A collective is split if each worker has it once and all call the same; of a broadcast the root must be known. */
+/* Adds the waits of the steps in s->steps. A collective is split if each worker has it once and all call the same
+ * kind; for a broadcast the root must be known. */
 static ow_status add_waits(struct totals *t)
 {
 	struct server *s = t->s;
@@ -290,7 +289,7 @@ static ow_status add_waits(struct totals *t)
 	return OW_OK;
 }
 
-/* All steps, some at a time. */
+/* Reads the waits of all steps, some steps at a time. */
 static ow_status read_waits(struct totals *t)
 {
 	struct server *s = t->s;
@@ -304,8 +303,6 @@ static ow_status read_waits(struct totals *t)
 	}
 	return s->steps.failed ? error_no_memory(s->err) : OW_OK;
 }
-
-/* ---- all ---- */
 
 static void set_totals(struct totals *t)
 {
@@ -358,7 +355,7 @@ ow_status server_totals(struct server *s)
 	struct totals t = { .s = s };
 	ow_status status;
 
-	/* A clock that was set during the recording has several lines: the server knows one. */
+	/* A clock that was set during the recording has several pieces, but the server's query handles one only. */
 	for (size_t i = 0; i < s->job->worker_count; i++)
 		if (s->job->workers[i].piece_count > 1)
 			return OW_OK;

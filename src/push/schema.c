@@ -1,6 +1,6 @@
 /*
- * schema.c: makes the tables and views on a server, and checks those that exist. The statements come from the columns of our
- * tables. Used by push.c.
+ * schema.c: creates the tables and views on a server, and checks those that exist. The statements are made from the
+ * columns of our tables. Used by push.c.
  */
 #include "push/schema.h"
 
@@ -28,8 +28,9 @@ void schema_table_text(struct buf *to, const struct plan_table *table)
 		add_name(to, rows->columns[i].name);
 		buf_printf(to, " %s", native_type(&rows->columns[i]));
 	}
-	/* A query on one run reads its rows alone, in the order of time. Without partitions the parts of all runs merge into few,
-	 * so that the time of such a query does not grow with the number of runs: a server opens every part. */
+	/* A query on one run reads only its rows, in the order of time. Without partitions the parts of all runs
+	 * merge into few, so that the time of such a query does not grow with the number of runs: a server opens
+	 * every part. */
 	buf_printf(to, ") ENGINE = MergeTree ORDER BY (run%s)",
 		   has_ts   ? ", ifNull(ts, 0)"
 		   : has_id ? ", id"
@@ -153,7 +154,7 @@ static ow_status other_version(const struct plan *plan, const struct click *clic
 		plan->schema);
 }
 
-/* Every row must be ours; *there says whether there is one. */
+/* Checks that every row of opwatch_schema has our version; *there says whether there is a row. */
 static ow_status check_version(const struct plan *plan, const char *cluster, struct click *click,
 			       struct buf *text, bool *there, struct ow_error *err)
 {
@@ -173,7 +174,8 @@ static ow_status check_version(const struct plan *plan, const char *cluster, str
 	return OW_OK;
 }
 
-/* Written before the tables are made: who comes with another version meanwhile is refused. */
+/* Writes the version before the tables are created, so that a push with another version at the same time is
+ * rejected. */
 static ow_status set_version(const struct plan *plan, const char *cluster, struct click *click,
 			     struct buf *text, struct ow_error *err)
 {
@@ -190,7 +192,7 @@ static ow_status set_version(const struct plan *plan, const char *cluster, struc
 	return check_version(plan, cluster, click, text, &there, err);
 }
 
-/* "push UInt64, …" as the server has it against what it should have. */
+/* Compares the columns on the server, "push UInt64, …", with the expected ones. */
 static ow_status check_columns(const struct plan *plan, struct click *click, struct buf *text,
 			       struct ow_error *err)
 {
@@ -233,7 +235,7 @@ static ow_status check_columns(const struct plan *plan, struct click *click, str
 }
 
 struct there {
-	uint32_t fixed, relations; /* how many of what we make */
+	uint32_t fixed, relations; /* numbers of our tables that exist */
 };
 
 static bool is_suffixed(struct str name, const char *base, bool cluster)
@@ -244,7 +246,7 @@ static bool is_suffixed(struct str name, const char *base, bool cluster)
 	       (name.len == len || (cluster && str_eq(str_skip(name, len), STR("_all"))));
 }
 
-/* Counts a name that is ours. A table `event` of another program is left alone; it would hide our view. */
+/* Counts a name if it belongs to us. A table `event` of another program is an error, because it would hide our view. */
 static ow_status look_at_name(const struct plan *plan, const char *cluster,
 			      const struct click *click, struct str name, struct str engine,
 			      struct there *there, struct ow_error *err)

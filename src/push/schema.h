@@ -1,7 +1,7 @@
 /*
- * schema.h: the tables on a server. Each of our tables, for example `event`, becomes a table opwatch_event with the rows (on a
- * cluster also opwatch_event_all over all shards) and a view `event` of the rows of published pushes. Three more tables
- * keep order: opwatch_schema, opwatch_publish and opwatch_claim.
+ * schema.h: the tables on a server. Each of our tables, for example `event`, becomes a table opwatch_event with the
+ * rows (on a cluster also opwatch_event_all over all shards) and a view `event` of the rows of published pushes. Three
+ * more tables hold the state of pushes: opwatch_schema, opwatch_publish and opwatch_claim.
  */
 #ifndef PUSH_SCHEMA_H
 #define PUSH_SCHEMA_H
@@ -13,7 +13,7 @@
 ow_status schema_make(const struct plan *plan, const char *cluster, struct click *click,
 		      struct ow_error *err);
 
-/* One statement each, for tests: CREATE of a relation's table, and of its view. */
+/* schema_table_text writes the CREATE statement of a relation's table, schema_view_text that of its view; for tests. */
 void schema_table_text(struct buf *to, const struct plan_table *table);
 void schema_view_text(struct buf *to, const struct plan_table *table, const char *cluster);
 

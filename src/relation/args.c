@@ -1,6 +1,6 @@
 /*
  * args.c: reads the arguments of events from their input files when a query needs them. The relations arg and
- * trace_events and the SQL function for arguments call it. Reads are sorted by place in the file and neighbours are
+ * trace_events and the SQL function for arguments call it. Reads are sorted by position in the file, and neighbours are
  * read together. Arguments that are not text in the input come from the importer's own reader. Texts are not cached,
  * and those above 16 MiB are skipped.
  */
@@ -8,8 +8,8 @@
 
 #include "wire/json/json.h"
 
-#define ARGS_MAX ((uint32_t)16 << 20) /* larger ones are not looked at */
-#define GAP_MAX ((uint64_t)4 << 10)   /* between neighbours that are read together */
+#define ARGS_MAX ((uint32_t)16 << 20) /* longer arguments are skipped */
+#define GAP_MAX ((uint64_t)4 << 10)   /* largest gap between arguments that are read together */
 #define READ_MAX ((uint64_t)4 << 20)
 
 struct place {
@@ -45,7 +45,7 @@ static uint32_t find_places(const struct model *m, const uint32_t *rows, uint32_
 	return count;
 }
 
-/* Reads places [0, n), which are near each other. */
+/* Reads the texts at places [0, n), which are near each other in the file. */
 static ow_status read_group(const struct input *in, const struct place *places, uint32_t n,
 			    struct str *texts, struct arena *arena, struct ow_error *err)
 {
@@ -73,7 +73,7 @@ static ow_status read_group(const struct input *in, const struct place *places, 
 	return OW_OK;
 }
 
-/* The arguments of one source, from the reader of its importer. */
+/* Reads the arguments of one source's events with the reader of its importer. */
 static ow_status ask_reader(const struct model *m, uint32_t source, const uint32_t *rows,
 			    uint32_t n, struct str *texts, struct arena *arena,
 			    struct ow_error *err)
@@ -123,7 +123,7 @@ static bool is_object(struct str text)
 	return text.len >= 2 && text.ptr[0] == '{' && text.ptr[text.len - 1] == '}';
 }
 
-/* Two objects as one: {"a": 1} and {"b": 2} are {"a": 1, "b": 2}. */
+/* Joins two JSON objects: {"a": 1} and {"b": 2} become {"a": 1, "b": 2}. */
 static ow_status join(struct str *text, struct str more, struct arena *arena, struct ow_error *err)
 {
 	size_t len = text->len + more.len;
@@ -196,7 +196,7 @@ static uint32_t first_end(const struct model *m, uint32_t event)
 	return low;
 }
 
-/* The `which`-th of each event. */
+/* Finds the `which`-th end of each event. */
 static uint32_t find_ends(const struct model *m, const uint32_t *rows, uint32_t n, uint32_t which,
 			  struct place *places)
 {
@@ -282,7 +282,7 @@ ow_status args_value(struct str object, struct str key, struct arena *arena, str
 		return OW_OK;
 	while (json_next_member(&reader, &name, &next))
 		if (same_key(name, key))
-			found = next; /* the last one counts */
+			found = next; /* if a key is repeated the last value counts */
 	if (found.kind == JSON_NONE ||
 	    (found.kind == JSON_LITERAL && str_eq(json_text(found), STR("null"))))
 		return OW_OK;

@@ -1,6 +1,6 @@
 /*
- * columns.c: columns that are paths through the model's tables, by reflection over model/schema.def: their type, unit
- * and name, the value that stands for NULL, and reading them, a block of rows at a time. See columns.h.
+ * columns.c: columns that are paths through the model's tables, described by model/schema.def: their type, unit and
+ * name, the value that stands for NULL, and reading them, a block of rows at a time. See columns.h.
  */
 #include "relation/columns.h"
 
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* Columns that have a meaning only inside the model, or that a relation shows in its own way. */
+/* Columns that have a meaning only inside the model, or that a relation shows differently. */
 static const char *const hidden[] = {
 	"dim_first",	"item_first",	"input_first", "output_first",	"step_first",
 	"memory_first", "memory_count", "code_offset", "code_size",	"record_offset",
@@ -17,21 +17,22 @@ static const char *const hidden[] = {
 	"flags",	"run",		"id",
 };
 
-/* Times of records are called by their short names. */
+/* Columns that have another name in SQL; columns of times get short names. */
 static const struct {
 	const char *model, *sql;
 } names[] = {
 	{ "ts_ns", "ts" },
 	{ "dur_ns", "dur" },
 	{ "self_ns", "self_dur" },
-	{ "offset", "byte_offset" }, /* a word of SQL */
+	{ "offset", "byte_offset" }, /* "offset" is a keyword of SQL */
 };
 
 static const struct {
 	enum table_id table;
 	const char *column;
 	enum null_rule rule;
-	const char *doc; /* where the schema's sentence is about the value in the model */
+	/* replaces the schema's description if that describes the value inside the model */
+	const char *doc;
 } null_rules[] = {
 	{ TABLE_source, "rank", NULL_NEGATIVE,
 	  "rank of the source within its job, NULL when unknown" },
@@ -123,7 +124,7 @@ static bool is_small(const struct column_info *info)
 	return info->size == 1;
 }
 
-/* Type and dictionary of a column, from its last hop. */
+/* Sets the type and dictionary of a column, from the last table of its path. */
 static void set_type(struct table_column *c, const struct column_info *info)
 {
 	enum table_id target = target_of(info);
@@ -142,7 +143,7 @@ static void set_type(struct table_column *c, const struct column_info *info)
 		c->type = TYPE_TEXT;
 		c->dict = DICT_WORDS;
 		c->words = words_of(info->doc);
-		/* Unknown phases are NULL, other values have a word from 0. */
+		/* An unknown phase is NULL; for other enums, 0 has a word, too. */
 		c->number = c->words == &words_event_phase ? 0 : 1;
 	} else if (info->unit == UNIT_FLAGS) {
 		c->type = TYPE_BOOL;
@@ -161,7 +162,8 @@ static void set_type(struct table_column *c, const struct column_info *info)
 	}
 }
 
-/* The schema's sentence on an enum is only its name in C; this adds the words that a query compares with. */
+/* Adds the words of an enum to the column's description, for comparisons in queries; the schema only gives the
+ * enum's name in C. */
 static ow_status list_words(struct table *t, struct table_column *c, struct ow_error *err)
 {
 	struct buf text;
@@ -230,7 +232,8 @@ static ow_status read_path(struct table *t, enum table_id table, const char *tex
 		const struct column_info *info =
 			table < TABLE_COUNT ? find_column(table, name) : NULL;
 
-		OW_ASSERT(info && path->count < PATH_HOPS); /* the paths are ours */
+		/* holds because all paths are written in this program */
+		OW_ASSERT(info && path->count < PATH_HOPS);
 		if (!info || path->count == PATH_HOPS)
 			return OW_E_INTERNAL;
 		columns_need(t, (uint64_t)1 << table);
@@ -243,7 +246,7 @@ static ow_status read_path(struct table *t, enum table_id table, const char *tex
 			(strcmp(info->name, "self_ns") == 0 || strcmp(info->name, "depth") == 0);
 		table = target_of(info);
 	}
-	/* Texts made of other tables. */
+	/* Columns whose text is composed of other tables. */
 	if (table == TABLE_shape)
 		columns_need(t, TABLE_BIT(shape) | TABLE_BIT(dim));
 	if (table == TABLE_strset)
@@ -287,7 +290,7 @@ ow_status columns_paths(struct table *t, enum table_id from, const struct path_c
 	return OW_OK;
 }
 
-/* ts for ts_ns, track_id for track. */
+/* The SQL name of a column: ts for ts_ns, track_id for track. */
 static const char *sql_name(struct table *t, const struct column_info *info)
 {
 	enum table_id target = target_of(info);
@@ -352,7 +355,8 @@ ow_status columns_flag(struct table *t, enum table_id table, const char *name, u
 	return OW_OK;
 }
 
-/* column.number: offset of the member; column.stride: size of a row. part.row_data: the first row. */
+/* Reads a member of a row struct. column.number is the offset of the member; column.stride the size of a row;
+ * part.row_data the first row. */
 static ow_status fill_member(const struct table_part *p, const struct table_column *c,
 			     uint64_t first, uint32_t n, struct table_vec *out,
 			     struct ow_error *err)

@@ -1,20 +1,20 @@
 /*
- * fill_path.c: reads columns that are paths (columns.h). References are followed for a block of rows at a
- * time, then one loop per type reads the values; a column of the relation's own table is read in place.
+ * fill_path.c: reads columns that are paths (columns.h). References are followed for a block of rows at a time, then
+ * one loop for each type reads the values; a column of the relation's own table is read directly.
  */
 #include "base/buf.h"
 #include "table/tree/tree_text.h"
 #include "relation/columns.h"
 
-/* Rows of the last table: rows[i], or first + i when rows is NULL. */
+/* Rows of the path's last table: rows[i], or first + i when rows is NULL. */
 struct block {
 	const struct table_part *p;
 	const struct table_column *c;
 	const struct column_info *info;
-	const void *values; /* NULL: a rare column that is not there */
+	const void *values; /* NULL: a rare column that was not allocated */
 	const uint32_t *rows;
 	uint32_t first, n;
-	uint32_t at; /* where in out the block begins */
+	uint32_t at; /* index in the output at which the block begins */
 	uint32_t total;
 };
 
@@ -75,7 +75,7 @@ static int64_t number_at(const struct block *b, uint32_t row)
 	}
 }
 
-/* The most common case: a column of times or counts, unchanged. */
+/* The most common case: a column of times or counts whose values are copied unchanged. */
 static void fill_plain(const struct block *b, struct table_vec *out)
 {
 	const int64_t *from = (const int64_t *)b->values + b->first;
@@ -109,7 +109,7 @@ static void put_number(const struct block *b, uint32_t i, int64_t value, struct 
 static void fill_numbers(const struct block *b, struct table_vec *out)
 {
 	enum null_rule rule = b->c->path->null_rule;
-	/* Unsigned counts beyond 2^63 can only come from damage. */
+	/* Only damaged input has unsigned counts above 2^63; they are clamped. */
 	bool clamp = b->c->type == TYPE_INT && strcmp(b->info->type, "uint64_t") == 0;
 
 	if (b->c->type == TYPE_INT && b->info->size == 8 && !b->rows && b->values && !clamp &&
@@ -145,7 +145,7 @@ static void fill_reals(const struct block *b, struct table_vec *out)
 	}
 }
 
-/* Row numbers of another table. */
+/* Converts row numbers of another table to ids. */
 static void fill_ids(const struct block *b, struct table_vec *out)
 {
 	const uint32_t *from = b->values;

@@ -1,5 +1,6 @@
 /*
- * job.h: the job of a run (src/ranks), for the relations job_rank, job_step, job_collective, job_op and job_clock. Each reads the run's recordings once.
+ * job.h: runs the analysis of a job (src/ranks) for the relations job_rank, job_step, job_collective, job_op and
+ * job_clock. Each relation reads the run's recordings once.
  */
 #ifndef RELATION_JOB_H
 #define RELATION_JOB_H
@@ -13,19 +14,19 @@ ow_status rows_of_job(struct table_part *part,
 					struct ow_error *err),
 		      struct ow_error *err);
 
-/* Numbers below 0 are unknown. */
+/* A number for SQL: values below 0 are unknown (NULL). */
 static inline int64_t job_number(int64_t number)
 {
 	return number < 0 ? ROW_UNKNOWN : number;
 }
 
-/* A time that is known, or not. */
+/* A time for SQL: NULL unless it is known. */
 static inline int64_t job_time(bool known, int64_t ns)
 {
 	return known ? ns : ROW_UNKNOWN;
 }
 
-/* The name of a collective's group; no text without one. */
+/* The name of a collective's group; no text if the group has no name. */
 struct str job_group(const struct ranks_job *job, uint64_t group);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * relation.c: the list of relations, and opening one as a table. tables/relation_<name>.c describes the columns of
- * each, most of them by columns.c; table/table.c reads them.
+ * relation.c: the list of relations, and opening a relation as a table. tables/relation_<name>.c describes the columns
+ * of each, mostly with columns.c; table/table.c reads the rows.
  */
 #include "relation/columns.h"
 

@@ -15,9 +15,9 @@
 
 #include "table/table.h"
 
-/* All of them, in the order of relations.def, then one per view; NULL beyond the last. */
+/* All relations, in the order of relations.def, then one for each view; NULL beyond the last. */
 const struct table_source *relation_at(size_t index);
-/* Without regard to case; NULL when there is none. */
+/* Finds a relation by name, ignoring case; NULL when there is none. */
 const struct table_source *relation_find(struct str name);
 
 /* Opens a relation as a table (see table_open) whose columns are known. */

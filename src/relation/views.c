@@ -1,7 +1,7 @@
 /*
- * views.c: every view as a relation with options: op_view(order_by := 'micros'). The columns are those of the view's
- * result, made from a nearly empty model, so listing them costs nothing. The view runs when its rows are read. Times of
- * tfprof's views are microseconds with decimals.
+ * views.c: every view as a relation with options: op_view(order_by := 'micros'). The columns are found by running the
+ * view on a nearly empty model, so listing them costs nothing. The view runs when its rows are read. Times of tfprof's
+ * views are microseconds with decimals.
  */
 #include "analyze/view.h"
 #include "model/backing.h"
@@ -39,7 +39,7 @@ static const struct table_param params[] = {
 	{ NULL, NULL, 0 },
 };
 
-/* Where the options are, in the order of params. */
+/* Offsets of the options in the options struct, in the order of params. */
 static const uint32_t offsets[] = {
 	AT(order_by),
 	AT(max_depth),
@@ -69,7 +69,7 @@ static const uint32_t offsets[] = {
 };
 _Static_assert(ARRAY_COUNT(offsets) == ARRAY_COUNT(params) - 1, "one for each");
 
-/* "a,b" as a list. */
+/* Splits "a,b" into a list. */
 static ow_status read_list(struct arena *arena, struct str text, struct ow_list *list,
 			   struct ow_error *err)
 {
@@ -90,7 +90,8 @@ static ow_status read_list(struct arena *arena, struct str text, struct ow_list 
 	return OW_OK;
 }
 
-/* The views accept any word, as tfprof does, and then sort by name. Here an unknown word is an error. */
+/* Checks the option order_by. The views accept any word, as tfprof does, and then sort by name; here an unknown word
+ * is an error. */
 static ow_status check_order(const char *word, struct ow_error *err)
 {
 	char known[256];
@@ -132,7 +133,7 @@ static ow_status set_option(struct table *t, const struct table_arg *arg,
 	return OW_OK;
 }
 
-/* All columns and, unless said otherwise, all rows, costliest first. */
+/* Makes the view's options: all columns and, unless the query says otherwise, all rows, costliest first. */
 static ow_status read_options(struct table *t, const struct view *view, const struct model *m,
 			      struct view_options *options, struct ow_error *err)
 {
@@ -188,7 +189,7 @@ static ow_status run_view(struct table *t, const struct view *view, struct model
 static enum column_type type_of(const struct table_column *c)
 {
 	if (c->unit == UNIT_MICROS)
-		return TYPE_REAL; /* whole numbers or not, depending on the source */
+		return TYPE_REAL; /* the source decides whether the values are whole numbers */
 	switch (c->type) {
 	case TYPE_INT:
 		return TYPE_INT;
@@ -215,7 +216,7 @@ static enum column_unit unit_of(enum column_unit unit)
 	}
 }
 
-/* Words that SQL keeps for itself would have to be quoted. */
+/* The name of a column in SQL; keywords of SQL are replaced, because they would have to be quoted. */
 static const char *sql_name(const char *name)
 {
 	return strcmp(name, "where") == 0    ? "location"
@@ -223,7 +224,7 @@ static const char *sql_name(const char *name)
 					     : name;
 }
 
-/* The result's column of that name, or NULL. */
+/* The result's column with this name, or NULL. */
 static const struct table_column *find_column(const struct table *r, const char *name)
 {
 	for (uint32_t i = 0; r && i < r->column_count; i++)
@@ -307,7 +308,8 @@ static ow_status add_columns(struct table *t, const struct table *r, struct ow_e
 	return OW_OK;
 }
 
-/* An option for a step or a rank would be an error in the empty model: it is applied later. */
+/* Describes the columns from an empty model. Options for a step or a rank are left out, because they would be errors
+ * there. */
 static ow_status describe_empty(struct table *t, struct model *m, struct ow_error *err)
 {
 	struct table without = { .arena = t->arena };
@@ -322,7 +324,7 @@ static ow_status describe_empty(struct table *t, struct model *m, struct ow_erro
 	return status;
 }
 
-/* An op made by a line of code: some views refuse to run without one. */
+/* Adds an op with a line of code to the empty model, because some views refuse to run without one. */
 static void add_something(struct builder *b)
 {
 	str_id name = builder_cstr(b, "x");
@@ -362,7 +364,7 @@ static ow_status prepare(struct table *t, struct table_part *part, struct ow_err
 	ow_status status = run_view(t, view_of(t->source), part->m, t->mem, &r, err);
 
 	if (status == OW_E_NOT_FOUND && !part->m->has_code && !t->arg_count)
-		return OW_OK; /* a run without code has no rows of it */
+		return OW_OK; /* a run without code has no rows of this view */
 	OW_TRY(status);
 	part->state = r;
 	part->rows = r->row_count;
@@ -397,7 +399,7 @@ const struct table_source *view_relation_at(size_t index)
 	return index < ARRAY_COUNT(view_relations) ? view_relations[index] : NULL;
 }
 
-/* The view behind the relation: both tables are in the same order. */
+/* The view of a relation: both tables have the same order. */
 static const struct view *view_of(const struct table_source *relation)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(view_relations); i++)

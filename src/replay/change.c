@@ -27,7 +27,7 @@ static ow_status bad(const char *text, struct ow_error *err)
 			 text);
 }
 
-/* The number after the last '*', which is cut off. */
+/* Reads the number after the last '*' and cuts it off the text. */
 static bool take_factor(char *text, double *factor)
 {
 	char *star = strrchr(text, '*'), *end;
@@ -95,7 +95,7 @@ static void keep_reason(void *arg, struct str pattern, const char *why)
 		 STR_ARG(pattern), why);
 }
 
-/* The pattern may match anywhere in a name, as people write names of kernels. */
+/* Compiles a pattern that may match anywhere in a name, because kernel names are long. */
 static ow_status compile(const char *pattern, struct mem *mem, struct regex_list *list,
 			 struct invalid *invalid, struct ow_error *err)
 {
@@ -123,7 +123,7 @@ static ow_status check_pattern(const char *pattern, struct arena *arena, struct 
 	return *invalid.why ? error_set(err, OW_E_USAGE, "%s", invalid.why) : OW_OK;
 }
 
-/* Per op whether its name or type matches. */
+/* For each op, whether its name or type matches. */
 static ow_status match_ops(const struct model *m, const char *pattern, struct arena *scratch,
 			   uint8_t **out, struct ow_error *err)
 {
@@ -242,7 +242,8 @@ static ow_status apply_kernel(const struct session *s, const struct change *c,
 	return status;
 }
 
-/* Each run of matching kernels on a stream takes as long as its longest; the others and their launches are gone. */
+/* Fuses consecutive matching kernels of a stream: the first takes as long as the longest of them; the others and
+ * their launches take no time. */
 static ow_status apply_fuse(const struct session *s, const struct change *c,
 			    struct scenario *scenario, uint64_t *matched, struct ow_error *err)
 {
@@ -285,7 +286,7 @@ static bool is_own_work(const struct graph *g, uint32_t node)
 	       g->kind[node] != NODE_SYNC;
 }
 
-/* Own time per op of a source, into sums. */
+/* Adds the own time of each op of a source to `sums`. */
 static void add_own_work(const struct graph *g, uint32_t source, double *sums)
 {
 	memset(sums, 0, g->m->op.count * sizeof(*sums));
@@ -307,7 +308,7 @@ static double median_of_few(double *values, uint32_t count)
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-#define PEERS_MOST 64 /* that one rank is compared with */
+#define PEERS_MOST 64 /* limit of ranks that one rank is compared with */
 
 ow_status rank_factors(const struct session *s, int32_t rank, struct arena *arena, double **out,
 		       struct ow_error *err)
@@ -403,7 +404,8 @@ static bool change_node(const struct graph *g, const struct change *c, struct sc
 			return false;
 		scenario_scale(g, scenario, i, 0);
 		if (g->flags[i] & NODE_BLOCKS && g->launch[i])
-			scenario->drop[g->launch[i]] |= DROP_WAITS; /* the node after the call */
+			/* the call that launched the work does not wait any more */
+			scenario->drop[g->launch[i]] |= DROP_WAITS;
 		return true;
 	case CHANGE_LAUNCH:
 		if (g->flags[i] & NODE_DEVICE && g->launch[i])

@@ -33,36 +33,32 @@ enum change_kind {
 
 struct change {
 	enum change_kind kind;
-	double factor; /* of the time */
+	double factor; /* factor of the time */
 	int32_t rank;
 	const char *pattern;
 };
 
-/* Fails with OW_E_USAGE and says what is wrong. Texts are in the arena. */
+/* Parses a change; fails with OW_E_USAGE and a message that names the mistake. Texts are allocated in the arena. */
 ow_status change_parse(const char *text, struct arena *arena, struct change *out,
 		       struct ow_error *err);
-/* *matched: how many nodes it changes. */
+/* Applies a change to a scenario; *matched is the number of nodes that it changes. */
 ow_status change_apply(const struct session *s, const struct change *change,
 		       struct scenario *scenario, uint64_t *matched, struct ow_error *err);
 
-/* ---- one rank like the others ---- */
-
-/* Per op the factor that makes the own work of a rank that of the median of its peers; *out is NULL when there are none. */
+/* For each op, the factor that turns the own work of a rank into the median of its peers; *out is NULL without peers. */
 ow_status rank_factors(const struct session *s, int32_t rank, struct arena *arena, double **out,
 		       struct ow_error *err);
-/* Whether a node is work of a rank itself, unlike communication and waits. */
+/* Whether a node is own work of a rank, unlike communication and waits. */
 bool is_of_rank(const struct graph *g, const struct lane *lane, uint32_t node, int32_t rank);
 
-/* ---- selections of nodes, for the advice ---- */
-
-/* Per node of a host thread whether it is inside of an event whose op is marked, or of a Python function whose name (a string) is; names
- * may be NULL. */
+/* Marks nodes of host threads that are inside of an event whose op is marked, or of a Python function whose name (a
+ * string) is marked; `names` may be NULL. */
 ow_status mark_inside(const struct graph *g, const uint8_t *ops, const uint8_t *names,
 		      struct arena *scratch, uint8_t **out, struct ow_error *err);
 
-/* Scales the weight of a node; 0 also drops what delays it. */
+/* Scales the duration of a node; factor 0 also removes the delays before it. */
 void scenario_scale(const struct graph *g, struct scenario *scenario, uint32_t node, double factor);
-/* No wait for the device or other threads, and its own time scaled. */
+/* Removes a node's waits for the device or other threads, and scales its own time. */
 void scenario_no_wait(const struct graph *g, struct scenario *scenario, uint32_t node,
 		      double factor);
 

@@ -1,18 +1,19 @@
 /*
- * graph.c: makes the graph of graph.h: first the chains of nodes of host threads and streams (here), then edges (graph_edges.c), steps
- * and an order (graph_order.c). Called by replay users through graph_make. One pass over the events per part; long recordings are
- * cut to their last steady steps, so that memory and time stay bounded.
+ * graph.c: builds the graph of graph.h: first the chains of nodes of host threads and streams (here), then edges
+ * (graph_edges.c), steps and an order (graph_order.c). Called by replay users through graph_make. It makes one pass
+ * over the events for each part; long recordings are cut to their last steady steps, so that memory and time stay
+ * bounded.
  */
 #include "replay/graph.h"
 
 #include "base/vec.h"
 
-#define MOST_EVENTS 1000000 /* of the steps that are replayed */
+#define MOST_EVENTS 1000000 /* limit of events in the steps that are replayed */
 #define LEAST_STEPS 4u
 #define TIME_MOST_NS ((int64_t)1 << 62)
-#define SPAN_MOST_NS ((int64_t)1 << 57) /* 4 years */
+#define SPAN_MOST_NS ((int64_t)1 << 57) /* about 4 years: longer recordings have damaged times */
 #define FEW_LAUNCHED                                                                               \
-	50 /* percent of device work with a known launch: below it there is no replay */
+	50 /* if the launch of a smaller percentage of device work is known, there is no replay */
 
 const char *const node_kind_names[NODE_KINDS] = {
 	[NODE_HOST] = "host",
@@ -29,8 +30,6 @@ const char *const node_kind_names[NODE_KINDS] = {
 	[NODE_LAG] = "latency",
 	[NODE_UNEXPLAINED] = "unexplained",
 };
-
-/* ---- what events are ---- */
 
 static enum node_kind host_kind(const struct model *m, uint32_t event)
 {
@@ -67,8 +66,6 @@ static enum node_kind device_kind(uint8_t phase)
 		return NODE_KERNEL;
 	}
 }
-
-/* ---- nodes ---- */
 
 struct new_node {
 	int64_t start, end;
@@ -121,22 +118,21 @@ static bool add_node(struct build *b, const struct new_node *n)
 	return true;
 }
 
-/* ---- a host thread: the innermost event at each time ---- */
-
 #define DEEPEST 512
 
 struct flatten {
 	struct build *b;
 	uint32_t stack[DEEPEST];
 	int64_t ends[DEEPEST];
-	uint32_t depth, inputs; /* open events; how many of them wait for input */
-	int64_t at;		/* up to here there are nodes */
-	const int64_t *cuts;	/* begins and ends of steps: nodes do not go across */
+	/* number of open events; number of open events that wait for input */
+	uint32_t depth, inputs;
+	int64_t at;	     /* nodes exist up to this time */
+	const int64_t *cuts; /* begins and ends of steps, at which nodes are split */
 	uint32_t cut_count, cut;
 	struct gaps gaps;
 };
 
-/* A gap between events, in the parts that are known of it. */
+/* Adds nodes for a gap between events, split into its known parts. */
 static bool emit_gap(struct flatten *f, struct new_node n, int64_t to)
 {
 	uint32_t around = n.event;
@@ -195,7 +191,8 @@ static bool close_until(struct flatten *f, int64_t t)
 	return emit_until(f, t);
 }
 
-/* An event that begins up to a rounding before the end of another one, and ends after it, follows it. */
+/* An event that begins slightly before the end of the previous one (within rounding), and ends after it, is made to
+ * follow it. */
 static void end_before(struct flatten *f, int64_t start, int64_t end)
 {
 	for (uint32_t d = f->depth; d--;) {
@@ -206,7 +203,7 @@ static void end_before(struct flatten *f, int64_t start, int64_t end)
 	}
 }
 
-/* Cuts an event at the end of the event that contains it. */
+/* Opens an event; its end is cut to the end of the event that contains it. */
 static bool open_event(struct flatten *f, uint32_t event)
 {
 	const struct model *m = f->b->g->m;
@@ -221,14 +218,12 @@ static bool open_event(struct flatten *f, uint32_t event)
 	f->inputs += m->event.phase[event] == PHASE_INPUT;
 	if (end > start)
 		return true;
-	if (!emit_piece(f, start)) /* calls of less than a clock tick launch work, too */
+	if (!emit_piece(f, start)) /* calls shorter than a clock tick launch work, too */
 		return false;
 	f->depth--;
 	f->inputs -= m->event.phase[event] == PHASE_INPUT;
 	return true;
 }
-
-/* ---- what part of each source is replayed ---- */
 
 static int by_time(const void *a, const void *b)
 {
@@ -248,7 +243,7 @@ static int by_step(const void *a, const void *b)
 	return (x->step.v > y->step.v) - (x->step.v < y->step.v);
 }
 
-/* The marker of a window: what the source says when the step began on the host; without one the window itself. */
+/* Finds the marker of each step: the host event that begins the step; without one, the step itself. */
 static void find_markers(struct graph *g)
 {
 	const struct model *m = g->m;
@@ -290,7 +285,7 @@ int64_t median_of(int64_t *values, uint32_t count)
 			 : values[count / 2 - 1] + (values[count / 2] - values[count / 2 - 1]) / 2;
 }
 
-/* All steps of the recording; those that medians use are steady. */
+/* Lists all steps of the recording; those that medians use are marked steady. */
 static ow_status list_steps(struct build *b)
 {
 	struct graph *g = b->g;
@@ -320,7 +315,7 @@ static ow_status list_steps(struct build *b)
 	return OW_OK;
 }
 
-/* Per source the number of steps that are replayed at most: all, or as many as MOST_EVENTS events have. */
+/* For each source, the limit of steps that are replayed: all, or as many as have MOST_EVENTS events. */
 static uint32_t *count_most(struct build *b)
 {
 	const struct graph *g = b->g;
@@ -340,7 +335,8 @@ static bool is_too_late(const struct build *b, const struct graph_step *s)
 	       b->g->m->step.number[s->step.v] > b->until;
 }
 
-/* Chooses per source the steps from the first to the last steady one; with very many events only the last of them. */
+/* Chooses the steps of each source, from the first to the last steady one; with very many events only the last of
+ * them. */
 static ow_status choose_parts(struct build *b)
 {
 	struct graph *g = b->g;
@@ -366,7 +362,7 @@ static ow_status choose_parts(struct build *b)
 		part->from_ns = s->begin_ns;
 	}
 	for (uint32_t i = 0; i < m->source.count;
-	     i++) { /* the step before shows what is still under way */
+	     i++) { /* includes the previous step, which shows work that is still running */
 		struct part *part = &b->parts[i];
 
 		if (part->end && part->first && g->steps[part->first - 1].source.v == i)
@@ -387,14 +383,12 @@ static bool is_in_part(const struct build *b, uint32_t event)
 	       m->event.ts_ns[event] < part->to_ns;
 }
 
-/* ---- lanes ---- */
-
 static bool is_classified(const struct model *m, uint32_t event)
 {
 	return m->event.phase[event] != PHASE_UNKNOWN && m->event.phase[event] != PHASE_IDLE;
 }
 
-/* The step boundaries of a source: nodes do not go across them. */
+/* Lists the step boundaries of a source, at which nodes are split. */
 static ow_status list_cuts(struct build *b, const struct part *part, int64_t **cuts,
 			   uint32_t *count)
 {
@@ -440,7 +434,7 @@ static ow_status flatten_track(struct build *b, uint32_t track, const uint32_t *
 	return ok ? OW_OK : error_no_memory(b->err);
 }
 
-/* Two ranks take part in it, whatever the others do. */
+/* Whether a collective's name is that of a message between two ranks. */
 static bool is_message(struct str name)
 {
 	return str_has(name, STR("SendRecv")) || str_has(name, STR("ncclSend")) ||
@@ -484,7 +478,8 @@ ow_status graph_add_free_nodes(struct build *b, uint32_t count)
 	return OW_OK;
 }
 
-/* Device work that starts after the last step's marker may have been launched in it. */
+/* Whether an event is device work of the replayed part; work that starts after the last step's marker may have been
+ * launched inside it. */
 static bool is_device_work(const struct build *b, uint32_t event)
 {
 	const struct model *m = b->g->m;
@@ -494,9 +489,9 @@ static bool is_device_work(const struct build *b, uint32_t event)
 	       m->event.ts_ns[event] >= part->from_ns;
 }
 
-#define WAITER 100 /* times as long asleep as at work */
+#define WAITER 100 /* a thread that waits this many times as long as it works is ignored */
 
-/* A thread that sleeps, polls or waits for a condition, and does next to nothing else, keeps no step from ending. */
+/* Whether a thread only sleeps, polls or waits for a condition, and so cannot delay the end of a step. */
 static bool only_waits(const struct model *m, const uint32_t *events, uint32_t count)
 {
 	int64_t waits = 0, work = 0;
@@ -538,7 +533,7 @@ static ow_status add_lane(struct build *b, uint32_t track, const uint32_t *event
 	return OW_OK;
 }
 
-/* The events of each track in their order; those of a track with slices are sorted by time. */
+/* Lists the events of each track in order; on a track with slices they are sorted by time. */
 static ow_status list_events(struct build *b, uint32_t **first, uint32_t **events)
 {
 	const struct model *m = b->g->m;
@@ -624,8 +619,6 @@ uint32_t lane_at(const struct graph *g, const struct lane *lane, int64_t t)
 	return low;
 }
 
-/* ---- all of it ---- */
-
 static void refuse(struct graph *g, const char *why)
 {
 	snprintf(g->refused, sizeof(g->refused), "%s", why);
@@ -639,7 +632,7 @@ static bool has_host(const struct graph *g)
 	return false;
 }
 
-/* Damaged times: sums of them would not fit. */
+/* Whether times are damaged: their sums would overflow. */
 static bool is_out_of_range(const struct graph *g)
 {
 	int64_t first = INT64_MAX, last = INT64_MIN;

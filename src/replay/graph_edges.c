@@ -1,25 +1,29 @@
 /*
- * graph_edges.c: what joins the chains of a graph: launches, calls that wait for the device, streams that wait for each other, threads
- * that wait for threads, input that is loaded elsewhere. Part of graph_make. Recorded links are used as they are; where a recording
- * does not say what was waited for, times decide, and the edge is marked as inferred.
+ * graph_edges.c: adds the edges between the chains of a graph: launches, calls that wait for the device, streams that
+ * wait for each other, threads that wait for threads, input that other threads load. Part of graph_make. Recorded links
+ * are used as they are; if a recording does not say what was waited for, times decide, and the edge is marked as
+ * inferred.
  */
 #include "replay/graph.h"
 
 #include "base/vec.h"
 
 #define TOLERANCE_NS 2000      /* clocks of host and device may differ by this much */
-#define LATENCY_LEAST_NS 20000 /* a launch latency up to this needs no other cause … */
-#define LATENCY_TIMES 4	       /* … or up to this many times the typical one */
-#define LATENCY_MOST_NS 300000 /* … but never more: what takes longer waits for something */
-#define GAP_LEAST_NS 10000     /* likewise for the gap between two kernels of a stream */
-#define EVENT_LAG_NS 15000 /* a stream starts so soon after the other stream's work it waited for */
-#define EVENT_PART 8	   /* … or within this part of the whole wait */
-#define THREAD_WAIT_NS 20000 /* shorter pauses of a thread are its own */
-#define THREAD_BUSY 50	     /* percent of a pause in which the other thread works */
-#define CALL_NS 50000 /* a synchronising call itself takes no longer; the rest needs a cause */
-#define FREE_TAIL_NS                                                                               \
-	50000		/* a release of memory that ends so soon after device work waited for it */
-#define STREAMS_MOST 64 /* streams that one synchronisation can wait for */
+#define LATENCY_LEAST_NS 20000 /* a launch latency up to this value needs no other cause … */
+#define LATENCY_TIMES 4	       /* … nor does one up to this many times the typical latency … */
+#define LATENCY_MOST_NS 300000 /* … but longer than this is always a wait for something else */
+/* a gap between two kernels of a stream up to this value needs no other cause */
+#define GAP_LEAST_NS 10000
+/* a stream starts at most this long after the other stream's work that it waited for … */
+#define EVENT_LAG_NS 15000
+#define EVENT_PART 8	     /* … or within 1/8 of the whole wait */
+#define THREAD_WAIT_NS 20000 /* shorter pauses of a thread are not treated as waits */
+#define THREAD_BUSY 50	     /* the other thread must work in this percentage of a pause */
+/* a synchronising call itself takes at most this long; the rest needs a cause */
+#define CALL_NS 50000
+/* a release of memory that ends at most this long after device work waited for that work */
+#define FREE_TAIL_NS 50000
+#define STREAMS_MOST 64 /* limit of streams that one synchronisation waits for */
 
 ow_status build_edge(struct build *b, struct edge edge)
 {
@@ -29,9 +33,7 @@ ow_status build_edge(struct build *b, struct edge edge)
 	return OW_OK;
 }
 
-/* ---- launches ---- */
-
-/* The nodes of a call: its first, and its last. False when it is not in the graph. */
+/* Finds the first and last node of a call; false when the call is not in the graph. */
 static bool call_nodes(const struct build *b, uint32_t event, uint32_t *first, uint32_t *last)
 {
 	const struct graph *g = b->g;
@@ -40,7 +42,7 @@ static bool call_nodes(const struct build *b, uint32_t event, uint32_t *first, u
 
 	if (!lane || g->lanes[lane - 1].device)
 		return false;
-	if (!node) { /* all of it is inside other events */
+	if (!node) { /* other events cover the call completely */
 		node = lane_at(g, &g->lanes[lane - 1], m->event.ts_ns[event]) + 1;
 		if (node > g->lanes[lane - 1].first + g->lanes[lane - 1].count)
 			return false;
@@ -74,8 +76,6 @@ static ow_status add_launches(struct build *b)
 	return OW_OK;
 }
 
-/* ---- recorded waits ---- */
-
 static ow_status add_waits(struct build *b)
 {
 	const struct graph *g = b->g;
@@ -97,7 +97,8 @@ static ow_status add_waits(struct build *b)
 		    !(g->flags[work - 1] & NODE_DEVICE))
 			continue;
 		if (work < g->node_count && g->flags[work] & NODE_JOINS)
-			work++; /* until data has moved */
+			/* the wait lasts until the data has moved: use the transfer node, not the arrival */
+			work++;
 		b->wait_work[count] = work - 1;
 		b->wait_next[count] = b->wait_first[waits - 1];
 		b->wait_first[waits - 1] = ++count;
@@ -105,7 +106,8 @@ static ow_status add_waits(struct build *b)
 	return OW_OK;
 }
 
-/* The work that ends last of what a node is recorded to wait for and that ends by t; UINT32_MAX when there is none. */
+/* Among the work that a node is recorded to wait for, the one that ends last and not after t; UINT32_MAX when there
+ * is none. */
 static uint32_t waits_for(const struct build *b, uint32_t node, int64_t t)
 {
 	uint32_t last = UINT32_MAX;
@@ -119,7 +121,8 @@ static uint32_t waits_for(const struct build *b, uint32_t node, int64_t t)
 	return last;
 }
 
-/* When the launching call let the work go: at its end, or at its begin when the work began during the call. */
+/* The time at which the launching call started the work: the call's end, or its begin if the work began during the
+ * call. */
 static int64_t launched_ns(const struct graph *g, uint32_t node, bool *from_begin)
 {
 	uint32_t call = g->launch[node] - 1;
@@ -128,7 +131,7 @@ static int64_t launched_ns(const struct graph *g, uint32_t node, bool *from_begi
 	return *from_begin ? g->start_ns[call] : node_end(g, call);
 }
 
-/* Medians of what is normal in this recording. */
+/* Measures the medians of launch latency and gap between kernels in this recording. */
 static ow_status measure_latencies(struct build *b)
 {
 	struct graph *g = b->g;
@@ -163,8 +166,6 @@ static ow_status measure_latencies(struct build *b)
 	return OW_OK;
 }
 
-/* ---- streams ---- */
-
 struct ending {
 	int64_t end_ns;
 	uint32_t node;
@@ -179,7 +180,7 @@ static int by_end(const void *a, const void *b)
 	return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Device work of one source by its end. */
+/* Device work of one source, sorted by end. */
 struct endings {
 	struct ending *items;
 	uint32_t count;
@@ -203,14 +204,14 @@ static ow_status list_endings(struct build *b, source_id source, struct endings 
 			uint32_t node = g->lanes[l].first + i;
 
 			if (i + 1 < g->lanes[l].count && g->flags[node + 1] & NODE_JOINS)
-				continue; /* an arrival is not an end */
+				continue; /* the node is an arrival, which does not end work */
 			out->items[out->count++] = (struct ending){ node_end(g, node), node };
 		}
 	qsort(out->items, out->count, sizeof(*out->items), by_end);
 	return OW_OK;
 }
 
-/* The last that ends at or before t, or count when none does. */
+/* Index of the last work that ends at or before t; `count` when there is none. */
 static uint32_t ended_by(const struct endings *e, int64_t t)
 {
 	uint32_t low = 0, high = e->count;
@@ -226,7 +227,7 @@ static uint32_t ended_by(const struct endings *e, int64_t t)
 	return low ? low - 1 : e->count;
 }
 
-/* Work of another stream that ended right before this began. */
+/* Finds work of another stream that ended right before this work began. */
 static bool find_stream_event(const struct graph *g, const struct endings *e,
 			      const struct lane *lane, uint32_t node, int64_t after,
 			      uint32_t *found)
@@ -250,7 +251,8 @@ static bool find_stream_event(const struct graph *g, const struct endings *e,
 	return false;
 }
 
-/* The work of other streams that a kernel or copy is recorded to wait for; known: when all else let it begin. */
+/* Adds edges from work of other streams that a kernel or copy is recorded to wait for; *known is when everything
+ * else allowed it to begin. */
 static ow_status add_stream_waits(struct build *b, uint32_t node, int64_t gap_most, int64_t *known)
 {
 	const struct graph *g = b->g;
@@ -262,7 +264,7 @@ static ow_status add_stream_waits(struct build *b, uint32_t node, int64_t gap_mo
 		int64_t lag = MIN(start - end, most);
 
 		if (end > start + TOLERANCE_NS)
-			continue; /* it cannot have waited for this */
+			continue; /* this work ended too late: it cannot have been waited for */
 		*known = MAX(*known, end + lag);
 		OW_TRY(build_edge(b, (struct edge){ .src = b->wait_work[w - 1],
 						    .dst = node,
@@ -272,7 +274,7 @@ static ow_status add_stream_waits(struct build *b, uint32_t node, int64_t gap_mo
 	return OW_OK;
 }
 
-/* Explains when a kernel or copy began; what stays unexplained becomes slack. */
+/* Adds edges that explain when a kernel or copy began; the remaining delay becomes slack. */
 static ow_status explain_start(struct build *b, const struct lane *lane, uint32_t node,
 			       const struct endings *e)
 {
@@ -287,7 +289,7 @@ static ow_status explain_start(struct build *b, const struct lane *lane, uint32_
 		return OW_OK;
 	if (node > lane->first) {
 		before = node_end(g, node - 1);
-		if (before > start + GRAPH_ROUNDING_NS) { /* they overlap */
+		if (before > start + GRAPH_ROUNDING_NS) { /* the work overlaps the work before it */
 			before = g->start_ns[node - 1];
 			g->flags[node] |= NODE_AFTER_BEGIN;
 			g->lag_ns[node] = start - before;
@@ -326,14 +328,12 @@ static ow_status explain_start(struct build *b, const struct lane *lane, uint32_
 	return OW_OK;
 }
 
-/* ---- calls that wait for the device ---- */
-
 static bool is_call(const struct graph *g, uint32_t node, const char *word)
 {
 	return str_has(model_str(g->m, g->m->op.name[node_op(g, node).v]), str_from(word));
 }
 
-/* The host node waits for device work: it keeps only the time after the end of that. */
+/* Makes a host node wait for device work: the node keeps only its time after the end of that work. */
 static ow_status wait_for(struct build *b, uint32_t node, uint32_t work, bool inferred)
 {
 	struct graph *g = b->g;
@@ -350,7 +350,7 @@ static ow_status wait_for(struct build *b, uint32_t node, uint32_t work, bool in
 					    .inferred = inferred });
 }
 
-/* The last work of each stream that was launched before a synchronisation of the whole device. */
+/* Makes a synchronisation of the whole device wait for the last work of each stream that was launched before it. */
 static ow_status wait_for_streams(struct build *b, uint32_t node, int64_t begin, source_id source,
 				  uint32_t except)
 {
@@ -381,7 +381,7 @@ static ow_status wait_for_streams(struct build *b, uint32_t node, int64_t begin,
 	return OW_OK;
 }
 
-/* A copy that its calling thread waits for: the linked work ends inside the call. */
+/* Handles a copy that its calling thread waits for: the copy ends inside the call. */
 static ow_status explain_copy(struct build *b, uint32_t work)
 {
 	struct graph *g = b->g;
@@ -396,7 +396,7 @@ static ow_status explain_copy(struct build *b, uint32_t work)
 	return OW_OK;
 }
 
-/* A call that synchronises, or releases memory, which waits for the device as well. */
+/* Handles a call that synchronises, or that frees memory, which waits for the device as well. */
 static ow_status explain_wait(struct build *b, const struct lane *lane, uint32_t node,
 			      const struct endings *e)
 {
@@ -435,8 +435,6 @@ static ow_status explain_wait(struct build *b, const struct lane *lane, uint32_t
 	return OW_OK;
 }
 
-/* ---- threads that wait for other threads ---- */
-
 static bool is_pause(const struct graph *g, uint32_t node)
 {
 	return g->kind[node] == NODE_GAP || (g->kind[node] == NODE_HOST && g->event[node] &&
@@ -451,8 +449,9 @@ static bool is_idle_at(const struct graph *g, const struct lane *lane, uint32_t 
 }
 
 /*
- * The main thread pauses while another thread, which was idle before and is idle afterwards, works: backward passes run like that. The
- * other thread then waits for the begin of the pause, and the main thread for the end of its work.
+ * Joins a pause of the main thread to another thread that works during the pause and is idle before and after it, as
+ * backward passes are. The other thread then waits for the begin of the pause, and the main thread for the end of the
+ * other thread's work.
  */
 static ow_status join_pause(struct build *b, uint32_t pause, const struct lane *other)
 {
@@ -505,7 +504,7 @@ static ow_status join_threads(struct build *b, const struct lane *main)
 	return OW_OK;
 }
 
-/* Whether the next node is of the same thread. */
+/* Whether the next node belongs to the same thread. */
 static bool is_followed(const struct build *b, uint32_t node)
 {
 	const struct lane *lane = lane_of_node(b->g, node);
@@ -513,8 +512,8 @@ static bool is_followed(const struct build *b, uint32_t node)
 	return node + 1 < lane->first + lane->count;
 }
 
-/* The pause itself: nothing before the other thread's work, the rest after it. It is cut in two for that: the node keeps the begin,
- * and what comes next waits for the other thread. */
+/* Splits each pause that was joined: no time before the other thread's work, the rest after it. The node keeps the
+ * begin, and the next node waits for the other thread. */
 static ow_status finish_joins(struct build *b)
 {
 	struct graph *g = b->g;
@@ -534,8 +533,6 @@ static ow_status finish_joins(struct build *b)
 	}
 	return OW_OK;
 }
-
-/* ---- input that other threads load ---- */
 
 static ow_status join_loader(struct build *b, const struct lane *main, const struct lane *loader)
 {
@@ -560,9 +557,7 @@ static ow_status join_loader(struct build *b, const struct lane *main, const str
 	return OW_OK;
 }
 
-/* ---- which thread is the main one ---- */
-
-/* How many steps begin with an event of the lane, up to a hundred. */
+/* The number of steps that begin with an event of the lane, up to a hundred. */
 static int64_t steps_begun(const struct build *b, const struct lane *lane)
 {
 	const struct graph *g = b->g;
@@ -578,7 +573,8 @@ static int64_t steps_begun(const struct build *b, const struct lane *lane)
 	return count;
 }
 
-/* The one with step markers, else the one that launches most, else the busiest. */
+/* Finds the main thread of each source: the one with step markers, else the one that launches most, else the
+ * busiest. */
 static ow_status find_main_lanes(struct build *b)
 {
 	struct graph *g = b->g;
@@ -590,7 +586,7 @@ static ow_status find_main_lanes(struct build *b)
 		return error_no_memory(b->err);
 	for (uint32_t i = 0; i < g->node_count; i++)
 		if (g->launch[i])
-			/* A launch may be in a gap between events: its node has no event then. */
+			/* A launch may be in a gap between events; then its node has no event. */
 			score[lane_of_node(g, g->launch[i] - 1) - g->lanes] += INT64_C(1) << 40;
 	for (uint32_t l = 0; l < g->lane_count; l++) {
 		const struct lane *lane = &g->lanes[l];
@@ -611,8 +607,6 @@ static ow_status find_main_lanes(struct build *b)
 	return OW_OK;
 }
 
-/* ---- all edges ---- */
-
 static ow_status join_lane(struct build *b, const struct lane *lane, const struct endings *e)
 {
 	struct graph *g = b->g;
@@ -627,7 +621,7 @@ static ow_status join_lane(struct build *b, const struct lane *lane, const struc
 	return OW_OK;
 }
 
-/* Whether the stream still worked when the call began. */
+/* Whether the stream was still working when the call began. */
 static bool is_queued(const struct build *b, uint32_t work, int64_t begin)
 {
 	const struct graph *g = b->g;
@@ -636,7 +630,7 @@ static bool is_queued(const struct build *b, uint32_t work, int64_t begin)
 	return lane && work > g->lanes[lane - 1].first && node_end(g, work - 1) > begin;
 }
 
-/* The call of a blocking copy: what comes after it on the thread waits for the copy. */
+/* Handles the call of a blocking copy: the node after it on the thread waits for the copy. */
 static ow_status finish_copies(struct build *b)
 {
 	struct graph *g = b->g;
@@ -647,7 +641,7 @@ static ow_status finish_copies(struct build *b)
 
 		if (!(g->flags[i] & NODE_BLOCKS) || !is_followed(b, call))
 			continue;
-		/* With nothing queued before the copy the call prepares it; otherwise the call waits. */
+		/* If no work was queued before the copy, the call's time is preparation; else it is waiting. */
 		g->weight_ns[call] =
 			MIN(g->weight_ns[call], MAX(g->start_ns[i] - g->start_ns[call], 0));
 		if (is_queued(b, i, g->start_ns[call]))

@@ -1,26 +1,27 @@
 /*
- * graph_gaps.c: what ran in the gaps of a host thread, between its recorded events: Python functions of the same thread, or another thread
- * that launches work while this one waits for it, as backward passes do. Gaps are cut there, so that each part is a node of its
- * own. Part of graph_make; graph_edges.c then decides which parts are waits.
+ * graph_gaps.c: finds what ran in the gaps of a host thread, between its recorded events: Python functions of the same
+ * thread, or another thread that launches work while this one waits for it, as in backward passes. Gaps are split
+ * accordingly, so that each part is a node. Part of graph_make; graph_edges.c then decides which parts are waits.
  */
 #include "replay/graph.h"
 
-#define CUT_NS 50000	   /* shorter gaps stay whole */
-#define FUNCTION_NS 20000  /* shorter calls belong to their caller */
-#define HAND_OVER_NS 20000 /* between the begin of a pause and the work of the other thread */
-#define BUSY 50		   /* percent of the pause in which the other thread works */
+#define CUT_NS 50000	  /* shorter gaps are not split */
+#define FUNCTION_NS 20000 /* shorter Python calls are counted as part of their caller */
+/* limit of the time between the begin of a pause and the work of the other thread */
+#define HAND_OVER_NS 20000
+#define BUSY 50 /* the other thread must work in this percentage of the pause */
 
-/* The outermost events of a thread: they follow each other. */
+/* The outermost events of a thread, which do not overlap. */
 struct burst_list {
 	uint32_t track;
-	int64_t *start, *end, *busy; /* busy: sum of all up to this one */
+	int64_t *start, *end, *busy; /* busy: sum of the durations up to this event */
 	uint32_t count;
-	uint32_t next;	 /* of the same source: + 1; 0 = none */
-	uint32_t cursor; /* the first that begins at or after the gap that was looked at last */
+	uint32_t next;	 /* 1 + index of the next list of the same source; 0 = none */
+	uint32_t cursor; /* the first event that begins at or after the previous gap */
 	bool launches, computes;
 };
 
-/* Counts the outermost events of the part that is replayed, and lists them if there is room. */
+/* Counts the outermost events of the part that is replayed, and lists them if `list` has room. */
 static void list_outermost(const struct build *b, const uint32_t *events, uint32_t count,
 			   struct burst_list *out)
 {
@@ -69,7 +70,7 @@ static ow_status list_bursts(struct build *b, uint32_t track, const uint32_t *ev
 	return OW_OK;
 }
 
-/* The first from `low` on that begins at or after t. */
+/* The first event from index `low` on that begins at or after t. */
 static uint32_t burst_at(const struct burst_list *list, uint32_t low, int64_t t)
 {
 	uint32_t high = list->count;
@@ -85,8 +86,8 @@ static uint32_t burst_at(const struct burst_list *list, uint32_t low, int64_t t)
 	return low;
 }
 
-/* The part of a pause in which the other thread works; false when it also works before or after it, or hardly at all. The gaps of a
- * thread come in order, so the cursor of the list only moves forward. */
+/* Finds the part of a pause in which the other thread works; false when that thread also works before or after the
+ * pause, or hardly works. The gaps of a thread are visited in order, so the list's cursor only moves forward. */
 static bool works_in(struct burst_list *list, int64_t *begin, int64_t *end)
 {
 	int64_t busy, from, to, least;
@@ -103,7 +104,7 @@ static bool works_in(struct burst_list *list, int64_t *begin, int64_t *end)
 	from = list->start[first];
 	to = list->end[stop - 1];
 	busy = list->busy[stop - 1] - (first ? list->busy[first - 1] : 0);
-	/* A thread that launches nothing may do something else meanwhile, unless it fills the pause. */
+	/* A thread that launches nothing may do unrelated work, unless it fills the pause. */
 	least = list->launches ? to - from : *end - *begin;
 	if (to - from < CUT_NS || busy < least / 100 * BUSY)
 		return false;
@@ -134,7 +135,7 @@ static struct thread thread_of(const struct model *m, uint32_t track)
 				m->track.tid[track] };
 }
 
-/* The threads have pid and tid in common with the tracks of their Python functions. */
+/* Finds the tracks of Python functions: they have the pid and tid of their thread. */
 static ow_status find_frames(struct build *b)
 {
 	const struct model *m = b->g->m;
@@ -195,7 +196,7 @@ void gaps_open(struct gaps *gaps, struct build *b, uint32_t track)
 	gaps->count = b->first[frames + 1] - b->first[frames];
 }
 
-/* Opens and closes functions up to t. */
+/* Opens and closes Python functions up to time t. */
 static void advance(struct gaps *gaps, int64_t t)
 {
 	const struct model *m = gaps->b->g->m;
@@ -216,7 +217,7 @@ static void advance(struct gaps *gaps, int64_t t)
 		gaps->depth--;
 }
 
-/* When the next function begins that is not too short. */
+/* The begin of the next Python function that is not too short. */
 static int64_t next_call(struct gaps *gaps, int64_t to)
 {
 	const struct model *m = gaps->b->g->m;
@@ -243,7 +244,7 @@ static void find_pause(struct gaps *gaps, int64_t at, int64_t to)
 		int64_t begin = at, end = to;
 
 		list = &b->bursts[i - 1];
-		/* of threads that work equally long the first counts */
+		/* if two threads work equally long the first one counts */
 		if (list->track == gaps->track || !works_in(list, &begin, &end) ||
 		    end - begin < most)
 			continue;
@@ -258,7 +259,7 @@ int64_t gaps_next(struct gaps *gaps, int64_t at, int64_t to, uint32_t *event)
 	int64_t stop;
 
 	*event = 0;
-	if (gaps->until != to) { /* another gap */
+	if (gaps->until != to) { /* the caller asks about another gap */
 		gaps->until = to;
 		gaps->whole = to - at < CUT_NS;
 		if (!gaps->whole)

@@ -1,11 +1,11 @@
 /*
- * graph_order.c: which nodes begin and end each step, and an order of all nodes in which causes come before effects. Part of graph_make.
- * The order follows each chain until a node waits for another chain, and goes on there; edges that close a circle (clocks that
- * disagree) are dropped. Both are linear in nodes and edges.
+ * graph_order.c: finds the nodes that begin and end each step, and an order of all nodes in which causes come before
+ * effects. Part of graph_make. The order follows each chain until a node waits for another chain, and continues there;
+ * edges that close a cycle (clocks that disagree) are dropped. Both are linear in nodes and edges.
  */
 #include "replay/graph.h"
 
-/* The step of a source whose marker has t, or UINT32_MAX; steps of a source come by time. */
+/* The step of a source whose marker includes time t, or UINT32_MAX; steps of a source are sorted by time. */
 static uint32_t step_at(const struct graph *g, const struct part *part, int64_t t)
 {
 	uint32_t low = part->first, high = part->end;
@@ -21,7 +21,7 @@ static uint32_t step_at(const struct graph *g, const struct part *part, int64_t 
 	return low > part->first && t < g->steps[low - 1].marker_end_ns ? low - 1 : UINT32_MAX;
 }
 
-/* A host node belongs to the step it runs in, device work to the step that launched it. */
+/* Sets the step of each node: a host node belongs to the step it runs in, device work to the step that launched it. */
 void graph_mark_nodes(struct build *b)
 {
 	struct graph *g = b->g;
@@ -53,15 +53,15 @@ static bool source_has_device(const struct graph *g, source_id source)
 	return false;
 }
 
-/* Whether the work of a marked step on the host goes on after its main thread has ended: then it ends with the last thread. `last`: the
- * last node of the main thread + 1. */
+/* Whether other threads still do work of a marked step after the main thread has ended it: then the step ends with
+ * the last thread. `last` is 1 + the last node of the main thread. */
 static bool others_end_it(const struct graph *g, const struct graph_step *step, uint32_t last)
 {
 	return !source_has_device(g, step->source) &&
 	       (!last || node_end(g, last - 1) + GRAPH_ROUNDING_NS < step->marker_end_ns);
 }
 
-/* The last node of each lane in each step, and those of the main thread. */
+/* Finds the last node of each lane in each step, and those of the main thread. */
 static ow_status find_ends(struct build *b)
 {
 	struct graph *g = b->g;
@@ -122,14 +122,14 @@ ow_status graph_add_steps(struct build *b)
 
 struct walk {
 	struct graph *g;
-	uint32_t *next;	   /* per lane: its first node without a place */
-	uint32_t *lane_of; /* per node */
-	uint32_t *stack;   /* lanes that wait for the one above */
-	uint8_t *open;	   /* per lane: it is in the stack */
+	uint32_t *next;	   /* for each lane: its first node that is not yet in the order */
+	uint32_t *lane_of; /* for each node: its lane */
+	uint32_t *stack;   /* lanes; each waits for the one above it */
+	uint8_t *open;	   /* for each lane: whether it is in the stack */
 	uint32_t depth, placed;
 };
 
-/* Drops an edge that closes a circle: it then comes from its own destination's begin, which asks for nothing. */
+/* Drops an edge that closes a cycle, by making it start at its own destination's begin, which has no effect. */
 static void drop_edge(struct edge *e)
 {
 	e->src = e->dst;
@@ -189,7 +189,8 @@ static void place_lane(struct walk *w, uint32_t lane)
 		}
 		g->order[w->placed++] = node;
 		w->next[at]++;
-		if (w->depth > 1) { /* go back as soon as what was waited for is there */
+		/* return to the waiting lane as soon as the node that it waits for is in the order */
+		if (w->depth > 1) {
 			uint32_t waiting = w->stack[w->depth - 2];
 
 			if (waits_for_lane(w, w->next[waiting], at))

@@ -1,17 +1,16 @@
 /*
- * graph_ranks.c: collectives that several ranks take part in: none ends before the last rank has come. Part of graph_make, for recordings of
- * several ranks of one job. Each collective is two nodes on its stream: the rank arrives, then data moves. A node without time
- * between them waits for the arrivals of all ranks.
- *
- * All ranks leave a collective at the same time. So the shortest of its durations is the transfer, the rest of the others is a wait, and
- * the difference of the ends is the difference of the clocks: no clock has to be right. Collectives are matched by step, order and
- * name; steps in which the ranks differ are left as they are.
+ * graph_ranks.c: adds edges for collectives that several ranks take part in: none ends before the last rank has
+ * arrived. Part of graph_make, for recordings of several ranks of one job. Each collective is two nodes on its stream:
+ * the arrival of the rank, then the transfer of data. A node without duration between them waits for the arrivals of
+ * all ranks. All ranks leave a collective at the same time. So the shortest of its durations is the transfer, the rest
+ * of the others is a wait, and the difference of the ends is the difference of the clocks, which therefore need not
+ * agree. Collectives are matched by step, order and name; steps in which the ranks differ are not changed.
  */
 #include "replay/graph.h"
 
 struct taking_part {
 	uint32_t step, source; /* rows of the model */
-	uint32_t node;	       /* the arrival; the transfer follows */
+	uint32_t node;	       /* node of the arrival; the next node is the transfer */
 	int64_t start_ns;
 };
 
@@ -68,7 +67,8 @@ static ow_status list_parts(struct build *b, struct taking_part **out, uint32_t 
 	return OW_OK;
 }
 
-/* One step: how many ranks have collectives in it, and how many each; 0 ranks when they differ. */
+/* For one step, the number of ranks with collectives and the number of collectives of each; 0 ranks when these
+ * numbers differ. */
 static void compare_ranks(const struct build *b, const struct taking_part *parts, uint32_t count,
 			  uint32_t *ranks, uint32_t *each)
 {
@@ -92,7 +92,7 @@ static void compare_ranks(const struct build *b, const struct taking_part *parts
 	*ranks = count / *each;
 }
 
-/* The k-th collective of the ranks of a step. Times are those of the first rank's clock. */
+/* Joins the k-th collective of the ranks of a step. Times are on the first rank's clock. */
 static ow_status join_collective(struct build *b, const struct taking_part *parts, uint32_t ranks,
 				 uint32_t each, uint32_t hub)
 {
@@ -120,7 +120,7 @@ static ow_status join_collective(struct build *b, const struct taking_part *part
 	return OW_OK;
 }
 
-/* Where the collective was under way by the first rank's clock: the order of the nodes that join ranks. */
+/* The time of a collective on the first rank's clock, by which the joining nodes are sorted. */
 struct meeting {
 	const struct taking_part *parts;
 	uint32_t ranks, each;

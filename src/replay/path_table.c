@@ -1,6 +1,6 @@
 /*
- * path_table.c: the critical path of a step as a table, piece by piece or added up by op, line, kind or rank. Called by the library
- * for `opwatch path`, and by what_if.c for the new path. The pieces sum to the step, exactly.
+ * path_table.c: the critical path of a step as a table, piece by piece or summed by op, line, kind or rank. Called by
+ * the library for `opwatch path`, and by what_if.c for the new path. The pieces sum to the step exactly.
  */
 #include "base/map.h"
 #include "replay/session.h"
@@ -49,7 +49,7 @@ void path_columns(struct table *out)
 	out->columns[COLUMN_SHARE].for_programs = true;
 }
 
-/* What a row stands for. */
+/* The op, line, kind or rank that a row stands for, and its sum. */
 struct group {
 	struct path_piece piece;
 	int64_t ts_ns;
@@ -140,7 +140,7 @@ static uint64_t group_hash(const struct session *s, const struct group *g, const
 	return str_hash(text);
 }
 
-/* Open addressing over the groups that there are. */
+/* Sums the pieces into groups, with a hash table (open addressing). */
 static ow_status add_up(const struct session *s, struct group *groups, uint32_t count,
 			const char *by, struct arena *scratch, uint32_t *found,
 			struct ow_error *err)
@@ -192,7 +192,8 @@ ow_status path_rows(const struct session *s, const struct critical_path *path, u
 	uint32_t count = path->count;
 	ow_status status = OW_OK;
 
-	for (uint32_t i = 0; !by && i < count; i++) { /* paths may have millions of pieces */
+	/* reserves no names here, because paths may have millions of pieces */
+	for (uint32_t i = 0; !by && i < count; i++) {
 		make_group(s, &path->items[i], &ts, &one);
 		add_row(s, &one, path->step_ns, by, out);
 	}
@@ -222,7 +223,7 @@ static uint32_t find_step(const struct session *s, int64_t number)
 	return UINT32_MAX;
 }
 
-/* Every key is there: what is not known is null. */
+/* Fills the extra values when there is no replay: every key is present, with null for unknown values. */
 static void add_refusal(const char *why, struct table *out)
 {
 	static const char *const unknown[] = { "step", "step_ns", "unexplained_ns",

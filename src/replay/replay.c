@@ -1,6 +1,7 @@
 /*
- * replay.c: runs a graph with given durations, finds the critical path of a step, and checks predictions across steps; replay.h
- * explains them. Called by path, what-if and the advice. It does not decide what to change: what_if.c and the rules do.
+ * replay.c: runs a graph with given durations, finds the critical path of a step, and checks predictions across steps;
+ * replay.h explains them. Called by path, what-if and the advice. It does not decide what to change: what_if.c and the
+ * rules do.
  */
 #include "replay/replay.h"
 
@@ -59,7 +60,7 @@ static void run_node(struct replay *r, uint32_t node, bool first)
 	int64_t weight = r->scenario.weight_ns ? r->scenario.weight_ns[node] : g->weight_ns[node];
 	int64_t ready = node_ready(r, node, first);
 
-	if (ready == INT64_MIN) /* nothing is known to come before: as recorded */
+	if (ready == INT64_MIN) /* no known cause: the node begins as recorded */
 		ready = g->start_ns[node];
 	else if (!drops(&r->scenario, node, DROP_SLACK))
 		ready = span_add(ready, g->slack_ns[node]);
@@ -67,8 +68,8 @@ static void run_node(struct replay *r, uint32_t node, bool first)
 	r->end_ns[node] = span_add(ready, weight);
 }
 
-/* The work of a step on one stream takes its time whatever else changes: no step gets shorter than that. Only for changed
- * durations; a step of the recording is as it was. */
+/* Computes the least length of each step: the work of a step on one stream takes its time whatever else changes.
+ * Applied only to changed durations; a step of the recording stays as it was. */
 static void add_device_floors(struct replay *r, int64_t *floors)
 {
 	const struct graph *g = r->g;
@@ -106,7 +107,7 @@ static void measure_step(struct replay *r, uint32_t i)
 	end = begin;
 	for (uint32_t k = 0; k < step->end_count; k++)
 		end = MAX(end, r->end_ns[g->ends[step->end_first + k]]);
-	if (g->phases.extended) /* steps do not overlap; work before the graph is as recorded */
+	if (g->phases.extended) /* steps do not overlap; work before the graph stays as recorded */
 		begin = MAX(begin, follows ? r->step_end_ns[i - 1]
 					   : g->phases.windows[step->window].start_ns);
 	r->step_begin_ns[i] = begin;
@@ -165,7 +166,7 @@ ow_status replay_run(const struct graph *g, const struct scenario *scenario, str
 	return OW_OK;
 }
 
-/* An edge that the recording contradicts gets a shorter lag. Ranks have clocks of their own, which their lags are. */
+/* Shortens the lag of edges that the recording contradicts. Between ranks, lags hold the difference of their clocks. */
 static void fit_node(struct replay *r, struct graph *g, uint32_t node, bool first)
 {
 	int64_t latest = span_add(g->start_ns[node], -g->slack_ns[node]);
@@ -228,7 +229,7 @@ struct tracing {
 	struct arena *arena;
 	struct critical_path *path;
 	size_t cap;
-	int64_t from_ns, at_ns; /* the path is known from at_ns on */
+	int64_t from_ns, at_ns; /* the path is complete from at_ns on */
 };
 
 static bool is_lane_first(const struct graph *g, uint32_t node)
@@ -236,7 +237,7 @@ static bool is_lane_first(const struct graph *g, uint32_t node)
 	return lane_of_node(g, node)->first == node;
 }
 
-/* Adds [begin, at) as far as it lies in the step. */
+/* Adds the piece [begin, at) as far as it lies in the step. */
 static bool trace_back(struct tracing *t, int64_t begin, uint32_t node, enum node_kind kind)
 {
 	struct critical_path *p = t->path;
@@ -254,7 +255,8 @@ static bool trace_back(struct tracing *t, int64_t begin, uint32_t node, enum nod
 	return true;
 }
 
-/* What decided when a node began: the node it goes on with, and from its begin or its end. UINT32_MAX: nothing. */
+/* Finds what decided when a node began: the node with which the path continues, and whether at its begin or its end.
+ * UINT32_MAX: nothing. */
 static uint32_t find_cause(const struct replay *r, uint32_t node, int64_t ready, bool *from_begin,
 			   enum node_kind *lag_kind, uint32_t *lag_node, int64_t *clock)
 {
@@ -269,17 +271,20 @@ static uint32_t find_cause(const struct replay *r, uint32_t node, int64_t ready,
 		if (!edge_counts(&r->scenario, e) || edge_time(r, e) != ready)
 			continue;
 		*from_begin = e->from_begin;
-		if (e->kind == EDGE_RANKS) /* goes on with another rank, which has its own clock */
+		/* the path continues on another rank, which has its own clock */
+		if (e->kind == EDGE_RANKS)
 			*clock = e->lag_ns;
 		if (e->from_begin || !(g->flags[node] & NODE_DEVICE)) {
-			/* during the call that launches it, or the pause that another thread fills */
+			/* the time lies in the call that launches the work, or in the pause that another thread
+			 * fills */
 			*lag_kind = (enum node_kind)g->kind[e->src];
 			*lag_node = e->src;
 		}
 		if (e->kind == EDGE_WAIT || e->kind == EDGE_LOADER) {
 			bool copy = g->flags[e->src] & NODE_BLOCKS && g->launch[e->src];
 
-			*lag_node = copy ? g->launch[e->src] - 1 : node; /* the rest of its call */
+			/* the time lies in the rest of the copy's call */
+			*lag_node = copy ? g->launch[e->src] - 1 : node;
 			*lag_kind = (enum node_kind)g->kind[*lag_node];
 		}
 		return e->src;
@@ -353,7 +358,7 @@ ow_status path_find(const struct replay *r, uint32_t step, struct arena *arena,
 	while (node != UINT32_MAX && t.at_ns > t.from_ns && left--)
 		if (!trace_node(&t, &node, &from_begin))
 			return error_no_memory(err);
-	/* the recording begins here: what came before is not known */
+	/* the recording begins here: earlier causes are unknown */
 	if (!trace_back(&t, t.from_ns, node == UINT32_MAX ? 0 : node, NODE_UNEXPLAINED))
 		return error_no_memory(err);
 	reverse(out);
@@ -392,13 +397,13 @@ ow_status unexplained_share(const struct replay *base, struct arena *arena, doub
 	return OW_OK;
 }
 
-#define LOOK_AHEAD 12 /* nodes: how far a missing one is searched */
+#define LOOK_AHEAD 12 /* how many nodes ahead a counterpart is searched */
 
 struct range {
 	uint32_t first, end;
 };
 
-/* What a node is, as one number: nodes of two steps with the same are counterparts. */
+/* One number for the kind and op of each node: nodes of two steps with the same number are counterparts. */
 static uint64_t *make_keys(const struct graph *g, struct arena *arena)
 {
 	uint64_t *keys = ARENA_ARRAY(arena, uint64_t, (size_t)g->node_count + 1);
@@ -408,7 +413,7 @@ static uint64_t *make_keys(const struct graph *g, struct arena *arena)
 	return keys;
 }
 
-/* The nearest pair at or after (i, k) that is alike, with a neighbour that is alike as well. */
+/* Finds the nearest pair of counterparts at or after (i, k) whose neighbours are counterparts as well. */
 static bool find_pair(const uint64_t *keys, struct range to, struct range from, uint32_t *i,
 		      uint32_t *k)
 {
@@ -427,8 +432,10 @@ static bool find_pair(const uint64_t *keys, struct range to, struct range from, 
 	return false;
 }
 
-/* Gives the nodes of `to` the durations of their counterparts in `from`; returns how many have one. What only `from` has is added to the
- * node before it, what only `to` has takes no time: the time of the thread stays that of `from`. */
+/* Copies to the nodes of `to` the durations of their counterparts in `from`; returns how many have one. Time of nodes
+ * that only `from` has is added to the node before, and nodes that only `to` has take no time, so that the thread's
+ * total time is that of `from`.
+ */
 static uint32_t borrow_durations(const struct graph *g, const uint64_t *keys, struct range to,
 				 struct range from, int64_t *weight)
 {
@@ -438,7 +445,7 @@ static uint32_t borrow_durations(const struct graph *g, const uint64_t *keys, st
 		uint32_t x = i, y = k;
 
 		if (!find_pair(keys, to, from, &x,
-			       &y)) { /* the two chains differ too much here: keep the weights */
+			       &y)) { /* the two chains differ too much here: keep the durations */
 			i++;
 			k++;
 			continue;
@@ -457,7 +464,7 @@ static uint32_t borrow_durations(const struct graph *g, const uint64_t *keys, st
 	return matched;
 }
 
-/* The nodes of each step in a lane: they are contiguous, but for work out of order. */
+/* Finds the nodes of each step in a lane: they are contiguous, except for work out of order. */
 static void find_ranges(const struct graph *g, const struct lane *lane, struct range *ranges)
 {
 	for (uint32_t s = 0; s < g->step_count; s++)

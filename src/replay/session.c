@@ -1,6 +1,7 @@
 /*
- * session.c: opens a replay (session.h): the graph, the base replay, how much of it is unexplained, and how well it predicts other steps.
- * Also the names and lines of nodes that tables show. It refuses where a prediction would be a guess.
+ * session.c: opens a replay (session.h): the graph, the base replay, the unexplained share, and the error of
+ * predictions across steps. It also gives names and lines of nodes for tables. It refuses where a prediction would be a
+ * guess.
  */
 #include "replay/session.h"
 
@@ -75,7 +76,7 @@ void event_line(const struct session *s, uint32_t event, char *to, size_t size)
 		own_line_name(m, s->own_line[stack], to, size);
 }
 
-/* Device work has the line of the call that launched it. */
+/* Writes the line of code of a node; device work has the line of the call that launched it. */
 void node_line(const struct session *s, uint32_t node, char *to, size_t size)
 {
 	const struct graph *g = &s->g;
@@ -92,7 +93,7 @@ struct str node_name(const struct session *s, uint32_t node)
 	struct str type = model_str(m, m->op.type[op]);
 	struct str function = model_str(m, COLUMN_GET(m->event.name, s->g.event[node]));
 
-	if (!op && s->g.event[node] && function.len) /* Python between operators */
+	if (!op && s->g.event[node] && function.len) /* Python code between operators */
 		return function;
 	if (!op || m->op.flags[op] & OP_STEP_MARK)
 		return STR("code between operators");

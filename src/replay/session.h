@@ -1,6 +1,6 @@
 /*
- * session.h: a graph with its base replay, checked: what path, what-if and the advice start from. `refused` of the graph says
- * why there is no replay; steps and phases are there in any case.
+ * session.h: a graph with its base replay, checked: the starting point of path, what-if and the advice. graph.refused
+ * gives the reason when there is no replay; steps and phases are filled in any case.
  */
 #ifndef REPLAY_SESSION_H
 #define REPLAY_SESSION_H
@@ -8,18 +8,20 @@
 #include "replay/replay.h"
 #include "table/table.h"
 
-#define UNEXPLAINED_MOST 0.05 /* of the critical paths: above it there is no replay */
+/* if a larger share of the critical paths is unexplained, there is no replay */
+#define UNEXPLAINED_MOST 0.05
 
 struct session {
 	struct graph g;
 	struct arena arena;
 	struct replay base;
-	double unexplained;  /* part of the steady steps' critical paths */
-	double replay_error; /* negative: unknown */
-	uint32_t *own_line;  /* per stack: the frame of the user's own code; NULL without stacks */
+	double unexplained;  /* share of the steady steps' critical paths without a known cause */
+	double replay_error; /* median relative error of replay_check; negative: unknown */
+	/* for each stack: its frame in the user's own code; NULL if there are no stacks */
+	uint32_t *own_line;
 };
 
-/* `until` and `shares`: as of graph_make. session_close is due in any case. */
+/* `until` and `shares`: as in graph_make. The caller calls session_close, also after a failure. */
 ow_status session_open(struct model *m, const struct event_filter *filter, int64_t until,
 		       bool shares, struct session *s, struct ow_error *err);
 void session_close(struct session *s);
@@ -29,27 +31,25 @@ static inline bool session_replays(const struct session *s)
 	return !*s->g.refused;
 }
 
-/* "train.py:42 main" of a node or event, or an empty text. `to` has `size` bytes. */
+/* Writes "train.py:42 main", the line of a node or event, or an empty text. `to` has `size` bytes. */
 void event_line(const struct session *s, uint32_t event, char *to, size_t size);
 void node_line(const struct session *s, uint32_t node, char *to, size_t size);
-/* The name to show of a node: its op; for a gap what comes around it. */
+/* The name to show for a node: its op; for a gap, the code around it. */
 struct str node_name(const struct session *s, uint32_t node);
 track_id node_track(const struct graph *g, uint32_t node);
 
-/* ---- tables ---- */
-
-/* The critical path of the step with the number (TIME_UNKNOWN: the steady step nearest the median); by: NULL = its pieces,
- * or op, line, kind, rank: added up. */
+/* The critical path of a step by number (TIME_UNKNOWN: the steady step nearest to the median). by: NULL = its
+ * pieces; op, line, kind or rank = sums. */
 ow_status path_table(struct model *m, const struct event_filter *filter, int64_t step,
 		     const char *by, struct table *out, struct ow_error *err);
-/* The rows of a path, of a replay of the session. */
+/* Adds the rows of a path that was found in a replay of the session. */
 ow_status path_rows(const struct session *s, const struct critical_path *path, uint32_t step,
 		    const char *by, struct table *out, struct ow_error *err);
 void path_columns(struct table *out);
-/* Beside the rows: how well the replay predicts other steps, and how many of the steady steps it uses. */
+/* Adds extra values: how well the replay predicts other steps, and how many of the steady steps it uses. */
 void session_extras(const struct session *s, bool known, struct table *out);
 
-/* What the step would be with the changes. */
+/* Predicts the length of the step with the changes. */
 ow_status what_if_table(struct model *m, const struct event_filter *filter,
 			const char *const *changes, size_t count, struct table *out,
 			struct ow_error *err);

@@ -1,13 +1,15 @@
 /*
- * what_if.c: what a step would take with changes, as a table: the numbers beside it, the new critical path as its rows. Called by
- * the library for `opwatch what-if`. The interval has three parts: how the prediction varies between steps, what the inferred
- * dependencies make of it, and how far predictions of this kind of recording were off where they could be measured.
+ * what_if.c: predicts the length of a step with changes, as a table: the numbers are extra values, the new critical
+ * path is the rows. Called by the library for `opwatch what-if`. The interval has three parts: how the prediction
+ * varies between steps, the effect of inferred dependencies, and the measured error of predictions for this kind of
+ * recording.
  */
 #include "replay/change.h"
 
 #include <math.h>
 
-/* Of recordings of a kind that has not been changed and measured again: each prediction may be off by this part of the change. */
+/* Error of predictions, as a share of the change, for kinds of recordings that were never changed and measured
+ * again. */
 #define CALIBRATION_NONE 0.30
 
 static const struct calibration {
@@ -23,7 +25,7 @@ static const struct calibration {
 #undef CALIBRATION
 };
 
-/* NULL when there is none for this kind of recording. */
+/* The calibration for this kind of recording; NULL when there is none. */
 static const struct calibration *find_calibration(const struct session *s)
 {
 	const struct model *m = s->g.m;
@@ -56,11 +58,11 @@ static void add_calibration(const struct calibration *c, struct table *out)
 }
 
 struct outcome {
-	double low, high; /* of new / recorded */
+	double low, high; /* limits of the ratio new / recorded */
 	int64_t median_ns;
 };
 
-/* 90 % of the steps' ratios, each left out once: the medians without one step. */
+/* Computes the interval of 90 % of the medians that result when each step is left out once. */
 static ow_status leave_one_out(const struct session *s, const struct replay *r, struct outcome *out,
 			       struct ow_error *err)
 {
@@ -105,7 +107,7 @@ static void add_numbers(const struct session *s, const struct outcome *with,
 	double off = calibration ? calibration->error : CALIBRATION_NONE;
 	double low = fmin(with->low, without->low), high = fmax(with->high, without->high);
 	double change = fabs((double)s->base.median_ns - (double)with->median_ns);
-	/* A replay is off by a part of what changes, and by what it is off without any change. */
+	/* The error of a prediction: a share of the change, plus the error of a replay without any change. */
 	double wide = off * change + fmax(s->replay_error, 0) * (double)with->median_ns;
 	int64_t fresh = s->g.step_ns - (s->base.median_ns - with->median_ns);
 

@@ -1,7 +1,7 @@
 /*
- * arg_function.c: arg(event_id, 'key'), the value of an argument of an event as text, and arg_value(args, 'key') on the
- * text of arguments. Arguments are read from the input when needed, those of a chunk of rows together; see
- * relation/args.h.
+ * arg_function.c: the SQL functions arg(event_id, 'key'), the value of an argument of an event as text, and
+ * arg_value(args, 'key'), the same for the text of arguments. Arguments are read from the input when needed, those of a
+ * chunk of rows together; see relation/args.h.
  */
 #include "opwatch_config.h"
 
@@ -10,7 +10,7 @@
 #include "relation/args.h"
 #include "sql/sql_int.h"
 
-/* The two parameters of a call, and where its results go. */
+/* The parameters of the calls for a chunk of rows, and the vector for the results. */
 struct call {
 	const struct duckdb_lib *lib;
 	struct sql *sql;
@@ -39,7 +39,7 @@ static void begin(duckdb_function_info info, duckdb_data_chunk input, duckdb_vec
 	arena_init(&c->scratch, c->sql->mem);
 }
 
-/* The model and the row of an id. */
+/* The run and the row of an event id. */
 static const struct table_run *find_run(const struct sql *sql, int64_t id, uint32_t *row)
 {
 	for (size_t i = 0; i < sql->run_count; i++)
@@ -50,7 +50,7 @@ static const struct table_run *find_run(const struct sql *sql, int64_t id, uint3
 	return NULL;
 }
 
-/* Rows of one run, which come together, are read together. */
+/* Reads the arguments of a chunk; adjacent rows of the same run are read together. */
 static ow_status read_texts(struct call *c, struct str *texts, struct ow_error *err)
 {
 	uint32_t *rows = ARENA_ARRAY(&c->scratch, uint32_t, c->count + 1);

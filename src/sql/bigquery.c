@@ -1,7 +1,7 @@
 /*
- * bigquery.c: text of SQL: rewrites forms of BigQuery that DuckDB does not know, splits a text into statements, quotes
- * names and texts. query.c calls it. It knows only the names of tables, and does not change anything it does not
- * understand.
+ * bigquery.c: processes SQL as text: rewrites forms of BigQuery that DuckDB does not know, splits a text into
+ * statements, quotes names and texts. query.c calls it. It knows only the names of tables, and does not change anything
+ * that it does not recognise.
  */
 #include "sql/bigquery.h"
 
@@ -11,12 +11,10 @@
 
 #include <strings.h>
 
-/* ---- the text as a list ---- */
-
 #define UNNESTS_MAX 8
 #define KEYS_MAX 8
 
-/* UNNEST(t.traceEvents) AS e WITH OFFSET AS i: tokens [at, end); with its table [begin, end). */
+/* UNNEST(t.traceEvents) AS e WITH OFFSET AS i: the tokens [at, end); together with the table before it [begin, end). */
 struct unnest {
 	size_t begin, at, end;
 	struct str table, element, offset;
@@ -24,10 +22,11 @@ struct unnest {
 };
 
 struct rewrite {
-	struct str whole;     /* all statements */
-	struct token *tokens; /* of one statement */
+	struct str whole;     /* text of all statements */
+	struct token *tokens; /* tokens of the current statement */
 	size_t count;
-	bool bigquery; /* the statement has a mark of BigQuery: its texts and functions mean what they do there */
+	/* the statement has a mark of BigQuery: texts and functions have the meaning that they have there */
+	bool bigquery;
 	struct bigquery_names *names;
 	struct unnest unnests[UNNESTS_MAX];
 	size_t unnest_count;
@@ -48,7 +47,7 @@ static bool is_char(const struct rewrite *r, size_t i, char c)
 	return i < r->count && r->tokens[i].kind == TOKEN_OTHER && r->tokens[i].text.ptr[0] == c;
 }
 
-/* The next or last token that is not blank or a comment; count when there is none. */
+/* The next token (below: the previous one) that is not blank or a comment; `count` when there is none. */
 static size_t after(const struct rewrite *r, size_t i)
 {
 	for (i++; i < r->count && r->tokens[i].kind == TOKEN_BLANK; i++)
@@ -106,7 +105,7 @@ static struct str file_stem(const char *path)
 {
 	struct str name = str_from(path);
 
-	name = str_skip(name, str_rfind_char(name, '/') + 1); /* STR_NONE + 1 is 0 */
+	name = str_skip(name, str_rfind_char(name, '/') + 1); /* without a '/', STR_NONE + 1 is 0 */
 	name = str_skip(name, str_rfind_char(name, '!') + 1);
 	return str_first(name, MIN(str_find_char(name, '.'), name.len));
 }
@@ -142,8 +141,8 @@ static bool differ_in_numbers(struct str a, struct str b)
 	return i == a.len && k == b.len;
 }
 
-/* With one run, any name means it: the table was called something else where the query was written. A name that differs
- * from those of several files in its number only was meant to choose. */
+/* Whether a table name means all runs. If there is one run, any name means it: the table had another name where the
+ * query was written. A name that differs from those of several files only in its number was meant to choose one. */
 static bool means_all(const struct rewrite *r, struct str name)
 {
 	const struct ow_list *files = &r->names->files;
@@ -182,7 +181,7 @@ static void refuse_table(struct rewrite *r, struct str name)
 				  text, list->count > LISTED_MAX ? ", …" : "");
 }
 
-/* Which trace_events a name of BigQuery means: those of one run, of one file, or all. */
+/* Writes the trace_events that a BigQuery name means: those of one run, of one file, or all. */
 static void put_events(struct rewrite *r, struct str table)
 {
 	const char *file = NULL;
@@ -203,7 +202,7 @@ static void put_events(struct rewrite *r, struct str table)
 	}
 }
 
-/* Whether a comma separates tables: FROM is the last such word before it, outside of parentheses. */
+/* Whether a comma separates tables: the last keyword before it, outside of parentheses, is FROM. */
 static bool in_from(const struct rewrite *r, size_t i)
 {
 	static const char *const others[] = {
@@ -228,7 +227,7 @@ static bool in_from(const struct rewrite *r, size_t i)
 	return false;
 }
 
-/* Whether a table is expected there. */
+/* Whether a table name is expected at this token. */
 static bool at_table(const struct rewrite *r, size_t i)
 {
 	size_t last = before(r, i);
@@ -237,7 +236,7 @@ static bool at_table(const struct rewrite *r, size_t i)
 	       (is_char(r, last, ',') && in_from(r, last));
 }
 
-/* Words that may follow a table, and so are not an alias. */
+/* Whether a word may follow a table, and so is not an alias. */
 static bool ends_table(const struct rewrite *r, size_t i)
 {
 	static const char *const words[] = {
@@ -253,7 +252,7 @@ static bool ends_table(const struct rewrite *r, size_t i)
 	return false;
 }
 
-/* May have to add an alias: `FROM p.d.tf115 … tf115.name` must keep its meaning. */
+/* Adds an alias if necessary: after `FROM p.d.tf115`, the name tf115.name must keep its meaning. */
 static void put_alias(const struct rewrite *r, size_t i, struct str name)
 {
 	size_t next = after(r, i);
@@ -264,7 +263,7 @@ static void put_alias(const struct rewrite *r, size_t i, struct str name)
 	sql_quote_name(r->out, name);
 }
 
-/* Whether the statement itself defines a table of that name: WITH t AS (…). */
+/* Whether the statement itself defines a table with this name: WITH t AS (…). */
 static bool is_defined(const struct rewrite *r, struct str name)
 {
 	for (size_t i = 0; i < r->count; i++) {
@@ -279,7 +278,7 @@ static bool is_defined(const struct rewrite *r, struct str name)
 	return false;
 }
 
-/* Whether a statement of the text creates a table or view of that name. */
+/* Whether a statement of the text creates a table or view with this name. */
 static bool is_created(const struct rewrite *r, struct str name)
 {
 	struct token last = { 0 };
@@ -299,7 +298,7 @@ static bool is_created(const struct rewrite *r, struct str name)
 	return false;
 }
 
-/* Whether a name without dots differs from that of a run or file in its number only: it was meant to be one. */
+/* Whether a name without dots differs from that of a run or file only in its number: then it was meant to be one. */
 static bool means_other_run(const struct rewrite *r, struct str name)
 {
 	if (r->names->runs.count < 2 || is_defined(r, name) || is_created(r, name))
@@ -310,7 +309,8 @@ static bool means_other_run(const struct rewrite *r, struct str name)
 	return false;
 }
 
-/* `dataset.table`, or the last part of `project`.`dataset`.`table`: the name of all of it, and whether it has dots. */
+/* Writes a table name; `whole` is `dataset.table`, or the last part of `project`.`dataset`.`table`; `dotted`: it has
+ * dots. */
 static void put_table(struct rewrite *r, size_t i, struct str whole, bool dotted)
 {
 	struct str name = last_part(whole);
@@ -335,15 +335,15 @@ static void put_backtick(struct rewrite *r, size_t i)
 		sql_quote_name(r->out, whole);
 }
 
-/* Catalogs of DuckDB: memory.main.mine is a table of the session. */
+/* Whether a name is a catalog of DuckDB: memory.main.mine is a table of the session. */
 static bool is_catalog(struct str name)
 {
 	return same_text(name, STR("memory")) || same_text(name, STR("temp")) ||
 	       same_text(name, STR("system"));
 }
 
-/* `project`.dataset.`table` and project.dataset.table: a table of BigQuery in parts. False for anything else; *end becomes
- * the token after it. */
+/* Rewrites a BigQuery table in parts, `project`.dataset.`table` or project.dataset.table. False for anything else;
+ * *end becomes the token after it. */
 static bool put_chain(struct rewrite *r, size_t i, size_t *end)
 {
 	size_t parts = 1, last = i, next;
@@ -365,9 +365,7 @@ static bool put_chain(struct rewrite *r, size_t i, size_t *end)
 	return true;
 }
 
-/* ---- UNNEST ---- */
-
-/* The tokens of an [AS] name; the one after them. */
+/* Reads an alias, [AS] name; returns the token after it. */
 static size_t read_alias(const struct rewrite *r, size_t i, struct str *alias)
 {
 	if (is_word(r, i, "AS"))
@@ -405,8 +403,8 @@ static bool read_unnest(const struct rewrite *r, size_t i, struct unnest *u)
 	return true;
 }
 
-/* Position of the table before UNNEST (FROM `p.d.t` AS t, or CROSS JOIN after it); sets its name. Returns the count of tokens when
- * the list comes from plain SQL: a subquery, or a table that the session or the statement made. */
+/* Finds the table before UNNEST (FROM `p.d.t` AS t, or CROSS JOIN after it) and its name. Returns the count of
+ * tokens when the list comes from plain SQL: a subquery, or a table that the session or the statement made. */
 static size_t find_table(const struct rewrite *r, const struct unnest *u, struct str *name)
 {
 	size_t i = before(r, u->at), first, next;
@@ -457,7 +455,7 @@ static void put_unnest(struct rewrite *r, const struct unnest *u)
 	buf_puts(r->out, " ");
 }
 
-/* The element that a name stands for, or NULL. */
+/* The UNNEST whose element has this name, or NULL. */
 static const struct unnest *element_of(const struct rewrite *r, size_t i)
 {
 	if (!is_name(r, i) || is_char(r, before(r, i), '.'))
@@ -468,7 +466,7 @@ static const struct unnest *element_of(const struct rewrite *r, size_t i)
 	return NULL;
 }
 
-/* The keys after e.args, up to KEYS_MAX; 0 when the tokens are something else. */
+/* Reads the keys after e.args, up to KEYS_MAX; 0 when the tokens are something else. */
 static size_t read_keys(const struct rewrite *r, size_t i, struct str keys[KEYS_MAX], size_t *end)
 {
 	size_t count = 0, dot = after(r, i), name = after(r, dot);
@@ -485,7 +483,7 @@ static size_t read_keys(const struct rewrite *r, size_t i, struct str keys[KEYS_
 	return count;
 }
 
-/* e.args.name and the like; false for anything else. *end becomes the token after it. */
+/* Rewrites e.args.name and similar forms; false for anything else. *end becomes the token after it. */
 static bool put_args(struct rewrite *r, size_t i, size_t *end)
 {
 	const struct unnest *u = element_of(r, i);
@@ -529,7 +527,7 @@ static void find_unnests(struct rewrite *r)
 	}
 }
 
-/* BigQuery's default name for an offset is a word that DuckDB wants in quotes. */
+/* Whether a token is BigQuery's default name for an offset, which DuckDB accepts only in quotes. */
 static bool is_offset_name(const struct rewrite *r, size_t i)
 {
 	size_t next = after(r, i);
@@ -542,7 +540,7 @@ static bool is_offset_name(const struct rewrite *r, size_t i)
 	return false;
 }
 
-/* A text of BigQuery: 'text', and "text" where it is not the name of a column. */
+/* Whether a token is a text of BigQuery: 'text', or "text" where it is not the name of a column. */
 static bool is_text(const struct rewrite *r, size_t i)
 {
 	char quote = r->tokens[i].text.ptr[0];
@@ -553,7 +551,7 @@ static bool is_text(const struct rewrite *r, size_t i)
 	       (quote == '"' && !is_word(r, before(r, i), "AS") && !is_char(r, before(r, i), '.'));
 }
 
-/* list[OFFSET(2)] counts from 0, list[ORDINAL(2)] and DuckDB from 1. */
+/* Rewrites subscripts: list[OFFSET(2)] counts from 0, list[ORDINAL(2)] and DuckDB from 1. */
 static bool put_subscript(const struct rewrite *r, size_t i)
 {
 	bool offset = is_word(r, i, "OFFSET") || is_word(r, i, "SAFE_OFFSET");
@@ -565,7 +563,7 @@ static bool put_subscript(const struct rewrite *r, size_t i)
 	return true;
 }
 
-/* * EXCEPT (a, b), not SELECT … EXCEPT (SELECT …). */
+/* Whether this is * EXCEPT (a, b), not SELECT … EXCEPT (SELECT …). */
 static bool is_star_except(const struct rewrite *r, size_t i)
 {
 	size_t open = after(r, i), first = after(r, open);
@@ -575,7 +573,7 @@ static bool is_star_except(const struct rewrite *r, size_t i)
 	       !is_word(r, first, "WITH") && !is_word(r, first, "VALUES");
 }
 
-/* How many arguments a call has whose open parenthesis is at `open`. */
+/* The number of arguments of a call whose opening parenthesis is at `open`. */
 static size_t count_arguments(const struct rewrite *r, size_t open)
 {
 	size_t count = 1, depth = 0, i = after(r, open);
@@ -617,8 +615,6 @@ static bool put_word(struct rewrite *r, size_t i)
 	return true;
 }
 
-/* ---- a statement ---- */
-
 static void put_token(struct rewrite *r, size_t i)
 {
 	const struct token *token = &r->tokens[i];
@@ -628,7 +624,7 @@ static void put_token(struct rewrite *r, size_t i)
 	else if (token->kind == TOKEN_RAW || is_text(r, i))
 		token_put_text(r->out, token);
 	else if (token->kind == TOKEN_BLANK && token->text.ptr[0] == '#')
-		; /* a comment that DuckDB does not know */
+		; /* a comment that DuckDB does not know is left out */
 	else if (token->kind == TOKEN_WORD && put_word(r, i))
 		;
 	else if (is_offset_name(r, i))
@@ -637,7 +633,7 @@ static void put_token(struct rewrite *r, size_t i)
 		buf_add_str(r->out, token->text);
 }
 
-/* CREATE OR REPLACE TEMP MACRO: the word that says what is created. */
+/* Whether the statement creates a function: CREATE OR REPLACE TEMP MACRO. */
 static bool defines_function(const struct rewrite *r, size_t i)
 {
 	size_t last = before(r, i);
@@ -667,7 +663,7 @@ static void put_statement(struct rewrite *r)
 	}
 }
 
-/* A line of a notebook that says how to run the query. */
+/* Whether a text begins with a notebook line that says how to run the query; *len is its length. */
 static bool is_magic(struct str text, size_t *len)
 {
 	struct str line = str_first(text, MIN(str_find_char(text, '\n'), text.len));

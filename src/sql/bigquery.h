@@ -25,16 +25,16 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-/* What names in a query can mean. */
+/* The names that a query can use, and what was found in its text. */
 struct bigquery_names {
 	struct ow_list runs;
 	struct ow_list files;  /* paths of the runs' inputs */
-	struct ow_list tables; /* that statements of the session made */
-	uint64_t functions;    /* set: functions of BigQuery in the text, see bigquery_create */
-	bool defines;	       /* set: the text itself creates functions */
+	struct ow_list tables; /* tables that statements of the session created */
+	uint64_t functions;    /* result: functions of BigQuery in the text, see bigquery_create */
+	bool defines;	       /* result: the text itself creates functions */
 };
 
-/* Appends the text, rewritten where it has to be. */
+/* Appends the text, rewritten where necessary. */
 ow_status bigquery_rewrite(struct str text, struct bigquery_names *names, struct arena *scratch,
 			   struct buf *out, struct ow_error *err);
 
@@ -43,13 +43,13 @@ struct str bigquery_body(struct str text);
 
 /* bigquery_functions.c: the bit of a function or type of BigQuery that a statement can create; 0 for all others. */
 uint64_t bigquery_function(struct str name);
-/* The statement that creates the function of that bit number, or NULL. */
+/* The statement that creates the function with this bit number, or NULL. */
 const char *bigquery_create(unsigned bit);
-/* The function that does what this one does in BigQuery, with so many arguments, when DuckDB's of the same name does not; or
- * NULL. */
+/* If DuckDB's function of this name and number of arguments behaves differently from BigQuery's: the name of a
+ * function that behaves like BigQuery's; else NULL. */
 const char *bigquery_renamed(struct str name, size_t arguments);
-/* What to write instead of a function of BigQuery that there is no macro for, empty where there is nothing like it; NULL for
- * other names. */
+/* What to write instead of a BigQuery function for which there is no macro; empty if there is no replacement; NULL
+ * for other names. */
 const char *bigquery_instead(struct str name);
 
 /* The n-th statement of a text (from 0), without its semicolon; empty beyond the last. Statements of blanks and

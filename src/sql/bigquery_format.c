@@ -1,6 +1,6 @@
 /*
- * bigquery_format.c: FORMAT of BigQuery, see bigquery_format.h. Values come as texts, in the form of DuckDB's casts: integers keep
- * all their digits, whatever their size.
+ * bigquery_format.c: BigQuery's function FORMAT, see bigquery_format.h. Values are passed as texts, in the form of
+ * DuckDB's casts, so that integers of any size keep all their digits.
  */
 #include "sql/bigquery_format.h"
 
@@ -9,7 +9,7 @@
 
 #define WIDTH_MAX 10000
 
-/* %-'8.2f in its parts. */
+/* The parts of a specifier such as %-'8.2f. */
 struct specifier {
 	bool left, plus, space, alternate, zero, group;
 	size_t width, precision;
@@ -45,8 +45,8 @@ static char next_char(struct state *s)
 	return c;
 }
 
-/* An integer as digits and a sign; false when the text is something else. A real number without a fraction is one, because times
- * of traces are real numbers here and often integers in BigQuery. */
+/* Reads an integer as digits and a sign; false when the text is something else. A real number without a fraction is
+ * accepted, because times of traces are real numbers here and often integers in BigQuery. */
 static bool read_integer(struct str text, bool *negative, struct str *digits)
 {
 	*negative = text.len && text.ptr[0] == '-';
@@ -59,7 +59,7 @@ static bool read_integer(struct str text, bool *negative, struct str *digits)
 	return digits->len > 0;
 }
 
-/* A width or precision: digits, or * for the next value. */
+/* Reads a width or precision: digits, or * for the next value. */
 static ow_status read_size(struct state *s, size_t *size, bool *negative)
 {
 	struct str value = { 0 };
@@ -83,7 +83,7 @@ static ow_status read_size(struct state *s, size_t *size, bool *negative)
 		       : error_set(s->err, OW_E_USAGE, "FORMAT takes widths up to %d", WIDTH_MAX);
 }
 
-/* Sets the flag of a character; false when it is none. */
+/* Sets the flag that a character stands for; false when it is not a flag. */
 static bool read_flag(struct specifier *spec, char c)
 {
 	bool *flag = c == '-'	 ? &spec->left
@@ -117,7 +117,8 @@ static ow_status read_specifier(struct state *s, struct specifier *spec)
 	return OW_OK;
 }
 
-/* Appends text with what comes before it (a sign, 0x), filled up to the width: blanks before or after it, or zeros between. */
+/* Appends text with its prefix (a sign, 0x), padded to the width: blanks before or after it, or zeros between prefix
+ * and text. */
 static void put_filled(struct buf *to, const struct specifier *spec, struct str prefix,
 		       struct str text, bool zeros)
 {
@@ -139,7 +140,7 @@ static struct str sign_of(const struct specifier *spec, bool negative)
 	return negative ? STR("-") : spec->plus ? STR("+") : spec->space ? STR(" ") : STR("");
 }
 
-/* Appends digits in groups: 1,234,567; the first may be shorter. */
+/* Appends digits in groups of `size`: 1,234,567; the first group may be shorter. */
 static void put_groups(struct buf *to, struct str digits, size_t size, char between)
 {
 	for (size_t i = 0; i < digits.len; i++) {
@@ -149,7 +150,7 @@ static void put_groups(struct buf *to, struct str digits, size_t size, char betw
 	}
 }
 
-/* Digits with as many zeros before them as the precision asks for, in groups if that is asked for. */
+/* Appends digits with as many zeros before them as the precision asks for, in groups if the specifier asks for it. */
 static void put_digits(struct buf *to, const struct specifier *spec, struct str digits,
 		       size_t group, char between)
 {
@@ -188,7 +189,7 @@ static ow_status put_decimal(struct state *s, struct buf *to, const struct speci
 	return OW_OK;
 }
 
-/* Octal and hexadecimal: BigQuery shows the magnitude of a negative number, with its sign. */
+/* Formats octal and hexadecimal numbers: BigQuery shows the magnitude of a negative number, with its sign. */
 static ow_status put_other_base(struct state *s, struct buf *to, const struct specifier *spec,
 				struct str value)
 {
@@ -221,7 +222,7 @@ static ow_status put_other_base(struct state *s, struct buf *to, const struct sp
 	return OW_OK;
 }
 
-/* The digits before the point in groups. */
+/* Appends a real number with the digits before the point in groups. */
 static void put_real_digits(struct buf *to, const struct specifier *spec, struct str text)
 {
 	size_t whole = 0;
@@ -282,7 +283,7 @@ static ow_status put_real(struct state *s, struct buf *to, const struct specifie
 	return OW_OK;
 }
 
-/* A text, cut to so many characters as the precision says. */
+/* Appends a text, cut to as many characters as the precision says. */
 static void put_text(struct buf *to, const struct specifier *spec, struct str value)
 {
 	size_t end = 0;

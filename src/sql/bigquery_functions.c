@@ -1,7 +1,7 @@
 /*
- * bigquery_functions.c: functions of BigQuery that DuckDB does not have: those that are a line of its SQL, created in the
- * session when a query first uses them, and those that are not, with what to write instead. query.c and session.c call
- * it; the forms that are not functions are in bigquery.c.
+ * bigquery_functions.c: functions of BigQuery that DuckDB does not have: those that one line of SQL can define, which
+ * are created in the session when a query first uses them, and those that cannot be defined, with what to write
+ * instead. query.c and session.c call it; forms that are not functions are in bigquery.c.
  */
 #include "sql/bigquery.h"
 
@@ -42,7 +42,8 @@ static const struct {
 	MACRO("generate_uuid", "()", "uuid()::VARCHAR"),
 	MACRO("bigquery_regexp_replace", "(text, pattern, new)",
 	      "regexp_replace(text, pattern, new, 'g')"),
-	/* The group, if the pattern has one: escapes and sets of characters are taken out before groups are counted. */
+	/* Returns the group, if the pattern has one: escapes and sets of characters are removed before groups are
+	 * counted. */
 	MACRO("bigquery_regexp_extract", "(text, pattern)",
 	      "CASE len(regexp_extract_all(regexp_replace(pattern, "
 	      "'\\\\Q.*?(\\\\E|$)|\\\\.|\\[\\^?\\]?([^\\]\\\\]|\\\\.)*\\]', '', 'gs'), "
@@ -59,7 +60,7 @@ static const struct {
 	      "(text, place, n) AS "
 	      "substr(text, CASE WHEN place = 0 OR place < -length(text) THEN 1 ELSE place END, "
 	      "n)"),
-	/* NULL when one argument is NULL. */
+	/* The result is NULL when one argument is NULL. */
 	MACRO("bigquery_concat", "(a)",
 	      "a, (a, b) AS a || b, (a, b, c) AS a || b || c, (a, b, c, d) AS a || b || c || d, "
 	      "(a, b, c, d, e) AS a || b || c || d || e, (a, b, c, d, e, f) AS a || b || c || d || "
@@ -72,7 +73,7 @@ static const struct {
 	      "CASE WHEN a IS NOT NULL AND b IS NOT NULL THEN least(a, b) END, (a, b, c) AS "
 	      "CASE WHEN a IS NOT NULL AND b IS NOT NULL AND c IS NOT NULL THEN least(a, b, c) "
 	      "END"),
-	/* format_function.c has format_texts. */
+	/* format_texts is defined in format_function.c. */
 	MACRO("bigquery_format", "(form)",
 	      "format_texts(form), "
 	      "(form, a) AS format_texts(form, a::VARCHAR), "
@@ -98,7 +99,8 @@ static const struct {
 	{ "bytes", "CREATE TYPE bytes AS BLOB" },
 };
 
-/* Functions that DuckDB has with another meaning: what a statement of BigQuery means by them, up to `most` arguments. */
+/* Functions that DuckDB has with another meaning: the replacement for statements of BigQuery, for up to `most`
+ * arguments. */
 static const struct {
 	const char *name, *here;
 	size_t most;
@@ -115,7 +117,8 @@ static const struct {
 	{ "least", "bigquery_least", 3 },
 };
 
-/* Not a line of SQL: the argument is a word (DAY), the meaning differs, or there is nothing like it. */
+/* Functions that no line of SQL can define: the argument is a keyword (DAY), the meaning differs, or DuckDB has
+ * nothing similar; with what to write instead. */
 static const struct {
 	const char *name, *instead;
 } others[] = {
@@ -183,7 +186,7 @@ static const struct {
 	{ "unix_date", "date_diff('day', DATE '1970-01-01', DATE)" },
 };
 
-/* There is nothing like it, or nothing short. */
+/* Functions without a replacement, or without a short one. */
 static const char *const missing[] = {
 	"code_points_to_bytes",
 	"code_points_to_string",

@@ -1,6 +1,6 @@
 /*
- * bigquery_token.c: SQL cut into tokens and statements, and texts of BigQuery as DuckDB writes them. bigquery.c, query.c and
- * ask call it.
+ * bigquery_token.c: splits SQL into tokens and statements, and converts texts of BigQuery to DuckDB's form. bigquery.c,
+ * query.c and ask call it.
  */
 #include "sql/bigquery_token.h"
 
@@ -12,7 +12,7 @@ static bool is_word_char(char c)
 	       c == '_' || c == '$' || (unsigned char)c >= 0x80;
 }
 
-/* Skips to the end of the part that `quote` opened; doubled quotes are inside. */
+/* The length of a quoted part, up to its closing quote; doubled quotes do not close it. */
 static size_t quoted_len(struct str s, char quote, bool escapes)
 {
 	for (size_t i = 1; i < s.len; i++) {
@@ -33,7 +33,7 @@ static bool is_triple(struct str s)
 	return s.len >= 3 && s.ptr[1] == s.ptr[0] && s.ptr[2] == s.ptr[0];
 }
 
-/* Skips to the end of a text of BigQuery, where doubled quotes are two texts. */
+/* The length of a BigQuery text, in which doubled quotes are the end of one text and the begin of another. */
 static size_t text_len(struct str s)
 {
 	size_t quotes = is_triple(s) ? 3 : 1;
@@ -47,7 +47,7 @@ static size_t text_len(struct str s)
 	return s.len;
 }
 
-/* $tag$ … $tag$; 0 when it is none. */
+/* The length of $tag$ … $tag$; 0 when the text does not begin so. */
 static size_t dollar_len(struct str s)
 {
 	size_t tag = 1, end;
@@ -60,7 +60,7 @@ static size_t dollar_len(struct str s)
 	return end == STR_NONE ? s.len : tag + 1 + end + tag + 1;
 }
 
-/* BigQuery's # begins a comment; DuckDB's #1 is the first column. */
+/* Whether # begins a comment, as in BigQuery; DuckDB's #1 is the first column. */
 static bool is_hash_comment(struct str s)
 {
 	return s.ptr[0] == '#' && (s.len == 1 || s.ptr[1] < '0' || s.ptr[1] > '9');
@@ -162,7 +162,7 @@ static bool has_end(const struct token *token)
 	       (s.len > 1 && (quote == s.ptr[0] || quote == '\'' || quote == '$'));
 }
 
-/* Marks of BigQuery; no statement of DuckDB has one. */
+/* Whether a token is a mark of BigQuery, which no statement of DuckDB has. */
 static bool is_mark(const struct token *token)
 {
 	return token->kind == TOKEN_BACKTICK ||
@@ -170,7 +170,7 @@ static bool is_mark(const struct token *token)
 	       (token->kind == TOKEN_BLANK && str_starts(token->text, STR("#standardSQL")));
 }
 
-/* The same with texts of one kind; *ended says whether its last text has an end. */
+/* The length of a statement, with texts of one dialect; *ended says whether its last text is closed. */
 static size_t statement_len(struct str s, bool bigquery, bool *marked, bool *ended)
 {
 	struct str rest = s;
@@ -202,9 +202,7 @@ size_t token_statement(struct str s, bool *bigquery)
 	return marked ? other : len;
 }
 
-/* ---- texts of BigQuery ---- */
-
-/* The value of up to `most` digits of a base; *used is how many there are. */
+/* The value of up to `most` digits of a base; *used is the number of digits. */
 static uint32_t read_digits(struct str s, size_t most, uint32_t base, size_t *used)
 {
 	uint32_t value = 0;
@@ -223,7 +221,7 @@ static uint32_t read_digits(struct str s, size_t most, uint32_t base, size_t *us
 	return value;
 }
 
-/* Appends a character, a quote doubled. */
+/* Appends a character; a quote is doubled. */
 static void put_character(struct buf *to, uint32_t c)
 {
 	char bytes[4];
@@ -233,8 +231,8 @@ static void put_character(struct buf *to, uint32_t c)
 	buf_add_str(to, str_make(bytes, utf8_encode(c, bytes)));
 }
 
-/* Appends what the escape after a backslash stands for; returns how many bytes it has. An unknown one, an error in
- * BigQuery, stays: '\d' in a pattern is meant as it is written. */
+/* Appends the character that the escape after a backslash stands for; returns the length of the escape. An unknown
+ * escape, which is an error in BigQuery, is kept: '\d' in a pattern is meant as it is written. */
 static size_t put_escape(struct buf *to, struct str s)
 {
 	static const char letters[] = "abfnrtv", values[] = "\a\b\f\n\r\t\v";

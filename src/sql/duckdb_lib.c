@@ -26,7 +26,7 @@ static void *open_library(const char *path)
 	return dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* A place beside a file; links are followed. */
+/* Tries to open the library at a path relative to a file's folder; links are followed. */
 static void *open_beside(const char *file, const char *where, char *path, size_t size)
 {
 	char real[PATH_MAX];
@@ -42,8 +42,8 @@ static void *open_beside(const char *file, const char *where, char *path, size_t
 	return len > 0 && (size_t)len < size && access(path, R_OK) == 0 ? open_library(path) : NULL;
 }
 
-/* Beside the file that contains this code: the library, or the program (which knows its own name only as it was
- * called). */
+/* Tries to open the library beside the file that contains this code: our library, or the program (whose path is
+ * known only as it was called). */
 static void *open_own(struct duckdb_lib *lib)
 {
 	static const char *const places[] = { "", "../lib/opwatch/",
@@ -133,8 +133,8 @@ static ow_status load(struct duckdb_lib *lib, struct ow_error *err)
 	return OW_OK;
 }
 
-/* A library is loaded into a process, not into a session, and DuckDB calls us with its own handles only. So this is
- * state of the process. It is written once, under the lock. */
+/* A library is loaded into a process, not into a session, and DuckDB passes only its own handles to our functions.
+ * So this is state of the process. It is written once, under the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct duckdb_lib loaded;
 static bool is_loaded;

@@ -1,6 +1,6 @@
 /*
- * format_function.c: format_texts(format, text, …), which the macro for FORMAT of BigQuery calls with values that are cast to
- * text. bigquery_format.c does the work.
+ * format_function.c: the SQL function format_texts(format, text, …), which the macro for BigQuery's FORMAT calls with
+ * values that are cast to text. bigquery_format.c formats them.
  */
 #include "opwatch_config.h"
 
@@ -11,7 +11,7 @@
 
 #define ARGUMENTS_MAX 64
 
-/* The arguments of a chunk of calls. */
+/* The arguments of the calls for a chunk of rows. */
 struct arguments {
 	const duckdb_string_t *texts[ARGUMENTS_MAX];
 	const uint64_t *known[ARGUMENTS_MAX];
@@ -76,7 +76,8 @@ ow_status sql_register_format(struct sql *sql, struct ow_error *err)
 
 	lib->scalar_function_set_name(f, "format_texts");
 	lib->scalar_function_set_varargs(f, text);
-	lib->scalar_function_set_special_handling(f); /* %t shows NULL */
+	/* %t formats NULL, so the function must be called with NULL values, too */
+	lib->scalar_function_set_special_handling(f);
 	lib->scalar_function_set_return_type(f, text);
 	lib->scalar_function_set_extra_info(f, sql, NULL);
 	lib->scalar_function_set_function(f, format);

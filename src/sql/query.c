@@ -1,7 +1,7 @@
 /*
- * query.c: statements and their results. A result is streamed: rows are made as they are fetched, in chunks of
- * 2048, and become plain columns of five types. Types that are none of ours (lists, timestamps, …) are cast to
- * text by DuckDB itself: the statement is wrapped in another that does so.
+ * query.c: runs statements and reads their results. A result is streamed: rows are computed as they are fetched, in
+ * chunks of 2048, and become columns of five types. Values of other types (lists, timestamps, …) are cast to text by
+ * DuckDB: the statement is wrapped in another one that casts them.
  */
 #include "opwatch_config.h"
 
@@ -15,32 +15,31 @@
 
 struct sql_script {
 	struct sql *sql;
-	struct arena arena; /* of the script */
-	struct str text;    /* rewritten */
+	struct arena arena; /* memory of the whole script */
+	struct str text;    /* text of the script, rewritten by bigquery.c */
 	duckdb_extracted_statements statements;
 	idx_t count, next;
-	/* the statement that is being run */
+	/* State of the current statement. */
 	struct arena columns_arena;
 	duckdb_prepared_statement prepared;
 	duckdb_result result;
 	bool has_result;
 	duckdb_data_chunk chunk;
-	struct arena texts; /* numbers of the chunk that were made text */
-	struct table *rows; /* of the chunk */
-	bool has_rows;	    /* the statement returns some: a SELECT or the like */
-	duckdb_type *types; /* DuckDB's, of the columns */
-	uint8_t *scales;    /* of decimals */
+	struct arena texts; /* memory for numbers of the chunk that were converted to text */
+	struct table *rows; /* rows of the current chunk */
+	bool has_rows;	    /* the statement returns rows, like SELECT */
+	duckdb_type *types; /* DuckDB's types of the columns */
+	uint8_t *scales;    /* scales of decimal columns */
 	duckdb_type *internals;
-	const char **logicals; /* of the columns that were cast to text; NULL: none was */
+	const char **logicals; /* types of the columns that were cast to text; NULL: none was */
 	const struct sql_param *params;
 	size_t param_count;
-	bool *used; /* per parameter; NULL: there are none */
-	bool json;  /* lists and objects become JSON */
+	/* for each parameter: whether a statement used it; NULL: there are no parameters */
+	bool *used;
+	bool json; /* lists and objects are converted to JSON */
 };
 
-/* ---- parsing ---- */
-
-/* A pure ASCII search without regard to case. */
+/* Searches an ASCII word in a text, ignoring case. */
 static bool mentions(struct str text, const char *word)
 {
 	size_t len = strlen(word);
@@ -51,7 +50,7 @@ static bool mentions(struct str text, const char *word)
 	return false;
 }
 
-/* The texts of the first column of a query of ours. */
+/* Runs a query of ours and returns the texts of its first column. */
 static ow_status list_texts(struct sql_script *s, const char *query, struct ow_list *out,
 			    struct ow_error *err)
 {
@@ -95,7 +94,7 @@ static ow_status list_texts(struct sql_script *s, const char *query, struct ow_l
 	return status;
 }
 
-/* What names in a query of BigQuery can mean; other texts do not need it. */
+/* Collects the names that a BigQuery query can use; other texts do not need it. */
 static ow_status find_names(struct sql_script *s, struct str text, struct bigquery_names *names,
 			    struct ow_error *err)
 {
@@ -111,7 +110,8 @@ static ow_status find_names(struct sql_script *s, struct str text, struct bigque
 			  &names->tables, err);
 }
 
-/* Creates the functions of BigQuery that the text uses, once. A text that defines functions may define these. */
+/* Creates the BigQuery functions that the text uses, once. They are not created if the text itself defines
+ * functions. */
 static ow_status create_functions(struct sql *sql, const struct bigquery_names *names,
 				  struct ow_error *err)
 {
@@ -206,7 +206,7 @@ void sql_script_free(struct sql_script *s)
 	mem_free(s->sql->mem, s, sizeof(*s));
 }
 
-/* TYPE_TEXT for types that have to be cast to text. */
+/* The column type for a DuckDB type; TYPE_TEXT and *foreign for types that have to be cast to text. */
 static enum column_type type_of(duckdb_type type, bool *foreign)
 {
 	*foreign = false;
@@ -237,7 +237,7 @@ static enum column_type type_of(duckdb_type type, bool *foreign)
 	}
 }
 
-/* What the text of such a type stands for; NULL when it is no more than a text. */
+/* The type that a column cast to text originally had, as a word for readers; NULL when it is just a text. */
 static const char *logical_of(duckdb_type type)
 {
 	switch (type) {
@@ -267,7 +267,7 @@ static const char *logical_of(duckdb_type type)
 	}
 }
 
-/* The columns of the prepared statement, or, when it was run, of its result. */
+/* The number of columns of the prepared statement, or of its result if it was run. */
 static idx_t columns_in(struct sql_script *s)
 {
 	const struct duckdb_lib *lib = s->sql->lib;
@@ -298,8 +298,8 @@ static void put_name_in(struct sql_script *s, idx_t i, struct buf *to)
 	lib->free((void *)(uintptr_t)name);
 }
 
-/* True when some column is of a foreign type. The types of a result may depend on those of its parameters; then
- * nothing is known before the statement has run. */
+/* Whether some column has a foreign type. The types of a result may depend on those of its parameters; then they are
+ * unknown before the statement has run. */
 static bool has_foreign(struct sql_script *s)
 {
 	idx_t count = columns_in(s);
@@ -317,7 +317,7 @@ static bool has_foreign(struct sql_script *s)
 	return found;
 }
 
-/* SELECT c0 AS "a", CAST(c1 AS VARCHAR) AS "b" FROM (…) AS t(c0, c1) */
+/* Wraps a statement: SELECT c0 AS "a", CAST(c1 AS VARCHAR) AS "b" FROM (…) AS t(c0, c1). */
 static void put_wrapped(struct sql_script *s, struct str statement, struct buf *to)
 {
 	idx_t count = columns_in(s);
@@ -347,8 +347,8 @@ static void put_wrapped(struct sql_script *s, struct str statement, struct buf *
 	buf_puts(to, ")");
 }
 
-/* Casts foreign types by a statement around the only one of the text. When that is not possible, the statement
- * stays, and foreign values appear as the name of their type. */
+/* Wraps the only statement of the text to cast foreign types. When that is not possible, the statement is unchanged,
+ * and foreign values appear as the name of their type. */
 static ow_status wrap_foreign(struct sql_script *s, struct ow_error *err)
 {
 	const struct duckdb_lib *lib = s->sql->lib;
@@ -379,7 +379,8 @@ static ow_status wrap_foreign(struct sql_script *s, struct ow_error *err)
 	return OW_OK;
 }
 
-/* JSON and data frames find values by name: a repeated name gets a number: a, a_1. */
+/* Whether a column has this name already: JSON and data frames find values by name, so a repeated name gets a
+ * number: a, a_1. */
 static bool is_taken(const struct table *t, uint32_t count, const char *name)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -433,7 +434,7 @@ static ow_status add_column(struct sql_script *s, idx_t i, struct ow_error *err)
 	return OW_OK;
 }
 
-/* A table with room for a chunk. */
+/* Makes the table of the result, with room for a chunk. */
 static ow_status make_columns(struct sql_script *s, struct ow_error *err)
 {
 	const struct duckdb_lib *lib = s->sql->lib;
@@ -472,7 +473,7 @@ bool sql_is_cancelled(struct sql *sql)
 	return atomic_load(&sql->cancelled);
 }
 
-/* Does the work in small pieces: it can be cancelled between them. */
+/* Runs the statement in small pieces, between which it can be cancelled. */
 static ow_status execute(struct sql_script *s, struct ow_error *err)
 {
 	struct sql *sql = s->sql;
@@ -499,7 +500,7 @@ static ow_status execute(struct sql_script *s, struct ow_error *err)
 			status = sql_error(sql, NULL, err);
 			break;
 		}
-		/* Other threads do the work; polling without a pause would take a processor from them. */
+		/* Other threads do the work; polling without a pause would take processor time from them. */
 		if (state == DUCKDB_PENDING_NO_TASKS_AVAILABLE)
 			nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 	}
@@ -579,7 +580,7 @@ static ow_status bind_all(struct sql_script *s, struct ow_error *err)
 	return OW_OK;
 }
 
-/* A query with parameters that may run twice: once to learn its types, and again with those cast that are not ours. */
+/* Whether a query with parameters may run twice: once to find its types, and again with foreign types cast. */
 static bool is_read_only(const struct sql_script *s)
 {
 	struct str statement = bigquery_statement(s->text, s->next - 1);
@@ -651,7 +652,8 @@ ow_status sql_step(struct sql_script *s, struct table **rows, struct ow_error *e
 		s->has_rows = false;
 		if (s->next >= s->count)
 			return OW_OK;
-		/* The columns of opwatch files are mapped, and DuckDB's threads read our texts there. */
+		/* The columns of opwatch files are mapped, and DuckDB's threads read texts there, so a guard is
+		 * needed. */
 		guard_enter(&guard);
 		status = start_statement(s, err);
 		guard_leave(&guard);
@@ -682,7 +684,7 @@ static int64_t int_at(duckdb_type type, const void *data, uint32_t i)
 	}
 }
 
-/* The digits of value × 10^-scale, exact. */
+/* The exact digits of value × 10^-scale. */
 static struct str digits_of(struct arena *arena, bool negative, unsigned __int128 value,
 			    unsigned scale)
 {

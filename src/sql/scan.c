@@ -1,9 +1,8 @@
 /*
- * scan.c: the relations as DuckDB's table functions, and a view for each: FROM event works as well as FROM event().
- * Columns that a query does not name are not read. Several threads take rows in pieces of a vector's size; texts are
- * codes into a dictionary that all of them share.
- *
- * Called from DuckDB's threads: errors are set there, never returned through it.
+ * scan.c: provides the relations as DuckDB table functions, and a view for each: FROM event works as well as FROM
+ * event(). Columns that a query does not name are not read. Several threads take rows in pieces of a vector's size;
+ * texts are codes of a dictionary that all threads share. The functions run on DuckDB's threads: errors are set there,
+ * never returned through it.
  */
 #include "opwatch_config.h"
 
@@ -70,7 +69,7 @@ static duckdb_type type_of(enum column_type type)
 
 struct bound_args {
 	struct table_arg list[ARGS_MAX];
-	char *texts[ARGS_MAX]; /* DuckDB's */
+	char *texts[ARGS_MAX]; /* argument texts, which DuckDB allocated */
 	size_t count;
 	struct buf key;
 };
@@ -149,12 +148,13 @@ static void bind(duckdb_bind_info info)
 	lib->bind_set_bind_data(info, table, NULL);
 }
 
-/* Shared by the threads of one scan. */
+/* State shared by the threads of one scan. */
 struct scan {
 	struct mem *mem;
-	atomic_uint_fast64_t next; /* piece */
+	atomic_uint_fast64_t next; /* number of the next piece */
 	uint64_t piece_count;
-	uint64_t *first_pieces; /* of each part; one more than parts */
+	/* number of each part's first piece; one more entry marks the end */
+	uint64_t *first_pieces;
 	uint32_t part_count;
 };
 
@@ -194,7 +194,8 @@ static ow_status prepare(const struct duckdb_lib *lib, duckdb_init_info info, st
 	for (idx_t i = 0; i < count; i++) {
 		idx_t column = lib->init_get_column_index(info, i);
 
-		if (column < t->column_count) /* or nothing but that the row is there */
+		/* a column number beyond the columns asks only for the existence of rows */
+		if (column < t->column_count)
 			OW_TRY(table_need(t, (uint32_t)column, err));
 	}
 	return OW_OK;
@@ -220,16 +221,16 @@ static void init(duckdb_init_info info)
 	lib->init_set_max_threads(info, MIN(MAX(s->piece_count / 16, 1), 256));
 }
 
-/* What one thread has. */
+/* State of one thread. */
 struct reader {
 	struct mem *mem;
 	struct arena scratch;
 	struct table_memo memo;
 	uint64_t *valid;
-	void *values; /* for texts without a dictionary, which are not read in place */
-	duckdb_selection_vector selection; /* for codes */
+	void *values; /* buffer for texts without a dictionary, which cannot be read in place */
+	duckdb_selection_vector selection; /* receives dictionary codes */
 	idx_t vector_size, column_count;
-	idx_t columns[]; /* of the relation, in the order of the chunk */
+	idx_t columns[]; /* columns of the relation, in the order of the chunk */
 };
 
 static size_t reader_size(idx_t columns)
@@ -277,7 +278,7 @@ static void local_init(duckdb_init_info info)
 	lib->init_set_init_data(info, r, reader_free);
 }
 
-/* DuckDB's form of a text that lies in our memory: up to twelve bytes are inside, others are pointed to. */
+/* Writes a text in DuckDB's form: up to twelve bytes are stored inside, longer texts are pointed to in our memory. */
 static void put_string(duckdb_string_t *to, struct str text)
 {
 	memset(to, 0, sizeof(*to));
@@ -291,8 +292,8 @@ static void put_string(duckdb_string_t *to, struct str text)
 	to->value.pointer.ptr = (char *)(uintptr_t)text.ptr;
 }
 
-/* The first use of a dictionary changes it, and so does the first hashing of its texts: both must happen before
- * threads share it. */
+/* Uses a dictionary once, before threads share it: the first use changes it, and so does the first hashing of its
+ * texts. */
 static bool use_once(const struct duckdb_lib *lib, duckdb_logical_type type, duckdb_vector dict,
 		     uint32_t size)
 {
@@ -316,7 +317,7 @@ static bool use_once(const struct duckdb_lib *lib, duckdb_logical_type type, duc
  * texts. */
 #define NAMED_MAX 10000
 
-/* Whatever the first use of a dictionary does. */
+/* Performs everything that the first use of a dictionary would do. */
 static bool set_up_dict(const struct duckdb_lib *lib, duckdb_logical_type type, uint32_t count,
 			struct sql_dict *dict)
 {
@@ -356,7 +357,7 @@ static bool make_dict(const struct duckdb_lib *lib, const struct table_dict *fro
 	return good;
 }
 
-/* The session's dictionary of these texts; NULL without memory. */
+/* The session's dictionary of these texts; NULL if memory runs out. */
 static const struct sql_dict *get_dict(struct sql *sql, const struct table_dict *from)
 {
 	struct sql_dict *dict;
@@ -399,8 +400,8 @@ static bool next_piece(struct scan *s, const struct table *t, uint64_t size, str
 	return true;
 }
 
-/* Codes are read directly into the selection from the dictionary. A dictionary with an id is sliced, which copies
- * the codes, so the thread's own selection can be reused. */
+/* Reads codes directly into the selection of the dictionary. A dictionary with an id is sliced, which copies the
+ * codes, so the thread's own selection can be reused. */
 static ow_status read_codes(const struct sql_table *table, struct reader *r,
 			    const struct piece *piece, uint32_t column,
 			    const struct table_dict *from, duckdb_vector to, struct ow_error *err)
@@ -487,7 +488,7 @@ static void scan(duckdb_function_info info, duckdb_data_chunk chunk)
 		return;
 	for (idx_t i = 0; i < r->column_count; i++) {
 		if (r->columns[i] >= table->t->column_count)
-			continue; /* nothing of the row is wanted but that it is there */
+			continue; /* only the number of rows is wanted */
 		if (read_column(table, r, &piece, (uint32_t)r->columns[i],
 				lib->data_chunk_get_vector(chunk, i), &err) != OW_OK) {
 			lib->function_set_error(info, err.text);

@@ -1,6 +1,6 @@
 /*
- * session.c: a database in memory with the relations in it and nothing else: opening, locking it down,
- * closing, and what DuckDB's messages become.
+ * session.c: opens, locks down and closes a database in memory that contains the relations and nothing else, and
+ * converts DuckDB's messages to ours.
  */
 #include "opwatch_config.h"
 
@@ -23,7 +23,7 @@ static const struct {
 	{ "FATAL Error", OW_E_INTERNAL },
 };
 
-/* The column of any of our tables whose name is most like it, or NULL. */
+/* The column of any of our tables whose name is most similar, or NULL. */
 static const char *nearest_column(const struct sql *sql, struct str name)
 {
 	size_t least = nearest_limit(name);
@@ -35,7 +35,7 @@ static const char *nearest_column(const struct sql *sql, struct str name)
 	return best;
 }
 
-/* Catalog Error: Scalar Function with name timestamp_diff does not exist! What to write instead, or NULL. */
+/* For the error "Scalar Function with name timestamp_diff does not exist!": what to write instead, or NULL. */
 static const char *instead_of(struct str text)
 {
 	static const struct str begin = STR("Function with name "), end = STR(" does not exist!");
@@ -48,8 +48,8 @@ static const char *instead_of(struct str text)
 	return length == STR_NONE ? NULL : bigquery_instead(str_trim(str_first(text, length)));
 }
 
-/* For an unknown column under a table's alias (e.nme) DuckDB does not list candidates, because our tables are views.
- * This adds the nearest one. */
+/* Converts a message. For an unknown column under a table's alias (e.nme) DuckDB does not list candidates, because
+ * our tables are views; this adds the nearest one. */
 static ow_status explain_error(const struct sql *sql, ow_status status, struct str text,
 			       struct ow_error *err)
 {
@@ -130,7 +130,7 @@ struct setting {
 	const char *name, *value;
 };
 
-/* Settings that only make sense before the database is open. */
+/* Makes settings that must be made before the database is opened. */
 static ow_status configure(struct sql *sql, duckdb_config config, struct ow_error *err)
 {
 	const struct sql_options *o = &sql->options;
@@ -175,7 +175,7 @@ static ow_status open_database(struct sql *sql, struct ow_error *err)
 	return OW_OK;
 }
 
-/* From here on queries can neither reach files nor change that. */
+/* Locks the session: from here on queries can neither access files nor change this setting. */
 static ow_status lock_down(struct sql *sql, struct ow_error *err)
 {
 	const struct sql_options *o = &sql->options;

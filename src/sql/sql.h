@@ -24,18 +24,18 @@ struct sql;
 struct sql_script;
 
 struct sql_options {
-	uint64_t
-		memory_limit; /* bytes that DuckDB may use; 0 = its default, most of the machine's */
-	const char *temp_dir;  /* where it may put what does not fit; NULL = nowhere */
-	uint32_t threads;      /* 0 = all */
+	/* limit of DuckDB's memory in bytes; 0 = its default, most of the machine's */
+	uint64_t memory_limit;
+	const char *temp_dir;  /* folder for data that does not fit into memory; NULL = none */
+	uint32_t threads;      /* 0 = all processors */
 	bool allow_io;	       /* queries may read and write files */
-	const char *may_write; /* a file that they may write without that, or NULL */
-	/* Called now and then while a query runs, from any thread; false cancels it. */
+	const char *may_write; /* a file that queries may write even without allow_io, or NULL */
+	/* Called now and then while a query runs, from any thread; returns false to cancel. */
 	bool (*progress)(void *arg);
 	void *progress_arg;
 };
 
-/* "DuckDB v1.4.4 (path)", or why it is not available. False in that case. */
+/* Writes "DuckDB v1.4.4 (path)" and returns true; or writes why DuckDB is not available and returns false. */
 bool sql_available(char *text, size_t size);
 
 ow_status sql_open(const struct table_run *runs, size_t run_count,
@@ -43,22 +43,22 @@ ow_status sql_open(const struct table_run *runs, size_t run_count,
 		   struct ow_error *err);
 void sql_close(struct sql *sql);
 
-/* Statements of a text, separated by semicolons. Forms of BigQuery are understood, see bigquery.h. */
+/* Parses statements, separated by semicolons. Forms of BigQuery are understood, see bigquery.h. */
 ow_status sql_parse(struct sql *sql, struct str text, struct sql_script **script,
 		    struct ow_error *err);
 void sql_script_free(struct sql_script *script);
-/* What a value is, beyond the types of columns. */
+/* The kind of a parameter's value, beyond the types of columns. */
 enum sql_kind {
-	SQL_PLAIN,	  /* sql_param.type says it */
-	SQL_NUMBER,	  /* text: decimal digits with an optional sign and point */
-	SQL_BYTES,	  /* text */
-	SQL_DATE,	  /* number: days since 1970 */
-	SQL_TIME,	  /* number: microseconds since midnight */
-	SQL_TIMESTAMP,	  /* number: microseconds since 1970, without a time zone */
-	SQL_TIMESTAMPTZ,  /* number: microseconds since 1970, UTC */
-	SQL_TIMESTAMP_NS, /* number: nanoseconds since 1970, without a time zone */
-	SQL_INTERVAL,	  /* number: microseconds */
-	SQL_LIST,	  /* items */
+	SQL_PLAIN,	  /* sql_param.type is the type */
+	SQL_NUMBER,	  /* in `text`: decimal digits with an optional sign and point */
+	SQL_BYTES,	  /* in `text` */
+	SQL_DATE,	  /* in `number`: days since 1970 */
+	SQL_TIME,	  /* in `number`: microseconds since midnight */
+	SQL_TIMESTAMP,	  /* in `number`: microseconds since 1970, without a time zone */
+	SQL_TIMESTAMPTZ,  /* in `number`: microseconds since 1970, UTC */
+	SQL_TIMESTAMP_NS, /* in `number`: nanoseconds since 1970, without a time zone */
+	SQL_INTERVAL,	  /* in `number`: microseconds */
+	SQL_LIST,	  /* in `items` */
 	SQL_KINDS
 };
 /* A value for $name in statements. */
@@ -66,30 +66,30 @@ struct sql_param {
 	const char *name;
 	enum column_type type; /* TYPE_BOOL, TYPE_INT, TYPE_REAL or TYPE_TEXT */
 	enum sql_kind kind;
-	int64_t number; /* TYPE_INT, TYPE_BOOL */
+	int64_t number; /* for TYPE_INT and TYPE_BOOL */
 	double real;
 	struct str text;
 	bool is_null;
-	const struct sql_param *items; /* of a list; they have no names */
+	const struct sql_param *items; /* values of a list; they have no names */
 	size_t item_count;
 };
-/* Sets the values of the parameters; the caller keeps them until the script is freed. A statement with a parameter
- * that is not among them is refused. */
+/* Sets the values of the parameters; they must live until the script is freed. A statement with a parameter that is
+ * not among them is rejected. */
 void sql_bind(struct sql_script *script, const struct sql_param *params, size_t count);
 /* The first parameter that no statement used, or NULL. Call it after the last statement. */
 const char *sql_unused(const struct sql_script *script);
-/* Lists and objects become JSON, not DuckDB's text of them. Before the first step. */
+/* Makes lists and objects JSON instead of DuckDB's text form. Called before the first step. */
 void sql_use_json(struct sql_script *script);
-/* Runs statements up to the next one that returns rows. *rows is a held table with its columns, NULL at the end. The
- * script owns it; it is valid until the next sql_step. */
+/* Runs statements up to the next one that returns rows. *rows is a table with its columns, NULL at the end. The
+ * script owns the table; it is valid until the next sql_step. */
 ow_status sql_step(struct sql_script *script, struct table **rows, struct ow_error *err);
-/* How many statements of the text return rows, as far as their first words say. */
+/* The number of statements that return rows, judged by their first words. */
 size_t sql_results(const struct sql_script *script);
 /* Replaces the rows of that table by the next ones: at most 2048, none at the end. Texts are valid until the next
  * call. */
 ow_status sql_fetch(struct sql_script *script, struct ow_error *err);
 
-/* Names and texts as SQL writes them: "a ""b""" and 'it''s'. */
+/* Appends a name, or a text, quoted for SQL: "a ""b""" and 'it''s'. */
 void sql_quote_name(struct buf *to, struct str name);
 void sql_quote(struct buf *to, struct str text);
 
@@ -102,7 +102,7 @@ ow_status sql_copy_parquet(struct sql *sql, struct str text, const char *path,
  * not. */
 ow_status sql_stream_view(struct sql *sql, struct table *t, const char *view, struct ow_error *err);
 
-/* Ends the running query with OW_E_INTERRUPTED; from any thread, or a signal handler. */
+/* Ends the running query with OW_E_INTERRUPTED; may be called from any thread or a signal handler. */
 void sql_cancel(struct sql *sql);
 
 #endif

@@ -1,9 +1,8 @@
 /*
- * stream.c: any table as a view that DuckDB reads through an Arrow stream, for COPY. Rows from a table function have no
- * known place, so DuckDB writes them on one core to keep their order; batches of a stream have numbers, and it encodes
- * and packs several at once. Queries use the table functions (scan.c), which need no copies.
- *
- * The stream is read once, by one thread at a time; any thread may release its batches.
+ * stream.c: provides any table as a view that DuckDB reads through an Arrow stream, for COPY. Rows from a table
+ * function have no known position, so DuckDB writes them on one core to keep their order; batches of a stream are
+ * numbered, and DuckDB encodes and compresses several concurrently. Queries use the table functions (scan.c), which
+ * need no copies. The stream is read once, by one thread at a time; any thread may release its batches.
  */
 #include "opwatch_config.h"
 
@@ -14,7 +13,7 @@
 
 #include <errno.h>
 
-#define BATCH_ROWS 30720 /* fifteen vectors; four make a group of rows of a Parquet file */
+#define BATCH_ROWS 30720 /* fifteen vectors; four batches make a row group of a Parquet file */
 
 struct block {
 	struct mem *mem;
@@ -43,24 +42,24 @@ struct stream_dict {
 	struct stream_dict *next;
 	const struct str *texts;
 	const void *buffers[3];
-	struct ArrowArray array; /* its release is the stream's */
+	struct ArrowArray array; /* Arrow array; the stream releases it */
 };
 
 struct sql_stream {
-	struct sql_stream *next; /* of the session */
+	struct sql_stream *next; /* next stream of the session */
 	struct sql *sql;
 	struct table *t;
 	struct ArrowArrayStream arrow;
 	struct arena arena, scratch;
 	struct column_schema *columns;
-	struct ArrowSchema **children; /* of the schema */
+	struct ArrowSchema **children; /* children of the schema */
 	struct stream_dict *dicts;
 	uint32_t part;
 	uint64_t row;
 	struct ow_error err;
 };
 
-/* DuckDB forgets the schema that it requests for a view, so the stream owns all of it. */
+/* Does nothing: DuckDB never releases the schema that it requests for a view, so the stream owns all of it. */
 static void release_schema(struct ArrowSchema *schema)
 {
 	schema->release = NULL;
@@ -199,7 +198,7 @@ static void *buffer_new(struct sql_stream *s, struct column_array *to, int place
 	return to->owned[place];
 }
 
-/* Truth values are bits in Arrow. */
+/* Packs truth values to bits, as Arrow requires. */
 static void pack_bools(uint8_t *bits, const bool *values, uint32_t n)
 {
 	memset(bits, 0, (n + 7) / 8);
@@ -207,7 +206,7 @@ static void pack_bools(uint8_t *bits, const bool *values, uint32_t n)
 		bits[i / 8] |= (uint8_t)(values[i] << (i % 8));
 }
 
-/* Which texts are known, when some are not. */
+/* Writes the validity bits of texts, if some are NULL. */
 static bool put_known(struct sql_stream *s, struct column_array *to, const struct str *texts,
 		      uint32_t n)
 {
@@ -234,7 +233,7 @@ static bool put_strs(struct sql_stream *s, struct column_array *to, const struct
 	return put_texts(texts, n, offsets, bytes) || put_known(s, to, texts, n);
 }
 
-/* Exact digits as near as a double comes. */
+/* Converts exact digits to the nearest double. */
 static bool put_digits(struct sql_stream *s, struct column_array *to, const struct str *texts,
 		       uint32_t n)
 {
@@ -329,7 +328,7 @@ static int get_next(struct ArrowArrayStream *arrow, struct ArrowArray *out)
 		s->row = 0;
 	}
 	if (s->part == t->part_count)
-		return 0; /* released: the end */
+		return 0; /* a released array marks the end */
 	if (sql_is_cancelled(s->sql))
 		return error_set(&s->err, OW_E_INTERRUPTED, "cancelled"), ECANCELED;
 	n = (uint32_t)MIN(t->parts[s->part].rows - s->row, BATCH_ROWS);
@@ -349,7 +348,7 @@ static const char *last_error(struct ArrowArrayStream *arrow)
 	return ((struct sql_stream *)arrow->private_data)->err.text;
 }
 
-/* The session frees it: DuckDB's view may outlive the reading. */
+/* Does nothing: the session frees the stream, because DuckDB's view may outlive the reading. */
 static void release_stream(struct ArrowArrayStream *arrow)
 {
 	arrow->release = NULL;

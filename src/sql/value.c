@@ -1,6 +1,7 @@
 /*
- * value.c: values of parameters as values of DuckDB. Used by query.c, which binds them. Items of a list get one type: whole
- * numbers beside fractions become DOUBLE, dates beside timestamps TIMESTAMP; other mixtures are refused.
+ * value.c: converts values of parameters to DuckDB values, for query.c, which binds them. Items of a list get one type:
+ * whole numbers together with fractions become DOUBLE, dates together with timestamps TIMESTAMP; other mixtures are
+ * rejected.
  */
 #include "opwatch_config.h"
 
@@ -8,14 +9,14 @@
 
 #include "sql/sql_int.h"
 
-#define DIGITS_MAX 38 /* of a DECIMAL */
-#define DEPTH_MAX 8   /* lists in lists */
+#define DIGITS_MAX 38 /* limit of digits of a DECIMAL */
+#define DEPTH_MAX 8   /* limit of nested lists */
 
-/* One type for all items of a list, as far as they are known. */
+/* The common type of all items of a list, as far as it is known. */
 struct value_type {
-	duckdb_type id; /* DUCKDB_TYPE_SQLNULL: not known yet */
-	uint8_t scale;	/* of a DECIMAL */
-	unsigned depth; /* how many lists are around it */
+	duckdb_type id; /* DUCKDB_TYPE_SQLNULL: unknown yet */
+	uint8_t scale;	/* scale of a DECIMAL */
+	unsigned depth; /* number of lists around the value */
 };
 
 struct digits {
@@ -24,7 +25,8 @@ struct digits {
 	bool has_point;
 };
 
-/* "-12.50". False for other texts, and for more than 38 digits with a point or 128 bits without. */
+/* Reads decimal digits such as "-12.50". False for other texts, and for more than 38 digits with a point or 128 bits
+ * without. */
 static bool read_digits(struct str text, struct digits *out)
 {
 	bool minus = text.len && text.ptr[0] == '-';
@@ -83,7 +85,7 @@ static struct value_type type_of_one(const struct sql_param *param)
 	}
 }
 
-/* From the narrowest to the widest. */
+/* The rank of number types, from the narrowest to the widest. */
 static int number_rank(duckdb_type id)
 {
 	static const duckdb_type order[] = { DUCKDB_TYPE_BIGINT, DUCKDB_TYPE_HUGEINT,
@@ -120,7 +122,7 @@ static bool unify(struct value_type *to, struct value_type with)
 	return to->id == with.id;
 }
 
-/* The type of a value: of a list, the one that all its items can have. */
+/* Finds the type of a value; for a list, the one that all its items can have. */
 static bool type_of(const struct sql_param *param, unsigned depth, struct value_type *type)
 {
 	*type = (struct value_type){ .id = DUCKDB_TYPE_SQLNULL };
@@ -144,7 +146,7 @@ static duckdb_hugeint hugeint_of(__int128 value)
 	return (duckdb_hugeint){ .lower = (uint64_t)value, .upper = (int64_t)(value >> 64) };
 }
 
-/* A whole number or a DECIMAL as a number of the type. */
+/* Converts a whole number or a DECIMAL to a number of the type. */
 static duckdb_value number_of(const struct duckdb_lib *lib, const struct sql_param *param,
 			      struct value_type type)
 {

@@ -1,17 +1,18 @@
 /*
  * rows.c: arranges events, samples and counters of a model in the rows of tile.h. Two events of one track and depth
- * that overlap get different lanes, so that neither hides the other: each event takes the first lane that is free
- * when it begins. Cost: one pass to choose lanes, one to place the items; 8 bytes per event while it runs, 4 after.
+ * that overlap get different lanes, so that neither hides the other: each event takes the first lane that is free when
+ * it begins. It makes one pass to choose lanes and one to place the items; it needs 8 bytes per event while it runs, 4
+ * afterwards.
  */
 #include "tile/tile_int.h"
 
 #include "base/str.h"
 #include "base/vec.h"
 
-/* The time at which each lane is free again, as a tournament: node 1 has the least of all, leaves are lanes. */
+/* The time at which each lane becomes free, as a tournament tree: node 1 has the smallest time, leaves are lanes. */
 struct lanes {
 	int64_t *least;	     /* 2 × cap nodes */
-	uint32_t *rows;	     /* number of each lane's row, in order of creation */
+	uint32_t *rows;	     /* row number of each lane, in order of creation */
 	uint32_t count, cap; /* cap is a power of two */
 };
 
@@ -25,7 +26,7 @@ static bool lanes_grow(struct lanes *l, struct mem *mem)
 		l->rows = rows;
 	if (!least || !rows) {
 		mem_free(mem, least, 2 * (size_t)cap * sizeof(*least));
-		if (rows) /* keep the size that cap says */
+		if (rows) /* the arrays keep the size that cap says */
 			l->rows = l->cap ? mem_realloc(mem, rows, cap * sizeof(*rows),
 						       l->cap * sizeof(*rows))
 					 : (mem_free(mem, rows, cap * sizeof(*rows)), NULL);
@@ -41,7 +42,8 @@ static bool lanes_grow(struct lanes *l, struct mem *mem)
 	return true;
 }
 
-/* The first lane that is free at `start` is taken until `end`. A new one gets the number l->count; false without memory. */
+/* Takes the first lane that is free at `start`, until `end`. A new lane gets the number l->count; false if memory
+ * runs out. */
 static bool lanes_take(struct lanes *l, struct mem *mem, int64_t start, int64_t end, uint32_t *lane)
 {
 	uint32_t node = 1;
@@ -67,10 +69,10 @@ static void lanes_release(struct lanes *l, struct mem *mem)
 struct arranging {
 	struct tiles *t;
 	struct ow_error *err;
-	struct lanes *depths; /* of the track at hand */
+	struct lanes *depths; /* lanes of the current track, one entry for each depth */
 	size_t depth_cap;
-	uint32_t *row_of; /* per event: its row, in order of creation */
-	uint32_t *order;  /* events of the track at hand, when they are not in order */
+	uint32_t *row_of; /* for each event: its row, in order of creation */
+	uint32_t *order;  /* events of the current track, if they are not sorted by time */
 	size_t order_cap;
 };
 
@@ -129,7 +131,7 @@ static ow_status place_event(struct arranging *a, uint32_t track, uint32_t event
 	return OW_OK;
 }
 
-/* Lanes for the events of one track: those in events[0…count), in order of time after this. */
+/* Assigns lanes to the events of one track, events[0…count), and sorts them by time. */
 static ow_status place_track(struct arranging *a, uint32_t track, uint32_t *events, uint32_t count)
 {
 	const struct model *m = a->t->m;
@@ -148,7 +150,7 @@ static ow_status place_track(struct arranging *a, uint32_t track, uint32_t *even
 	return OW_OK;
 }
 
-/* Chooses the row of every event. t->items first holds the events by track, in order of time. */
+/* Chooses the row of every event. t->items temporarily holds the events by track, sorted by time. */
 static ow_status place_events(struct arranging *a)
 {
 	struct tiles *t = a->t;
@@ -166,7 +168,7 @@ static ow_status place_events(struct arranging *a)
 	for (uint32_t e = 1; e < m->event.count; e++)
 		if (m->event.ts_ns[e] != TIME_UNKNOWN)
 			t->items[first[m->event.track[e].v]++] = e;
-	/* first[i] is now where track i ends. */
+	/* first[i] is now the end of track i. */
 	for (uint32_t i = 0, begin = 0; i < m->track.count && status == OW_OK; i++) {
 		status = place_track(a, i, t->items + begin, first[i] - begin);
 		begin = first[i];
@@ -175,7 +177,7 @@ static ow_status place_events(struct arranging *a)
 	return status;
 }
 
-/* Samples of the metric that views show unless asked, one row per track. Returns how many samples have a row. */
+/* Makes one row per track for samples of the default metric. *total is the number of samples that have a row. */
 static ow_status find_sample_rows(struct arranging *a, uint32_t *row_of, uint32_t *total)
 {
 	struct tiles *t = a->t;
@@ -208,12 +210,12 @@ static bool same_counter(const struct model *m, uint32_t a, uint32_t b)
 	       COLUMN_GET(m->counter.instance, a).v == COLUMN_GET(m->counter.instance, b).v;
 }
 
-/* One row per counter and series. */
+/* Makes one row for each counter and series. */
 static ow_status find_counter_rows(struct arranging *a, uint32_t *row_of)
 {
 	struct tiles *t = a->t;
 	const struct model *m = t->m;
-	struct map map; /* to a counter row that stands for its series */
+	struct map map; /* key → a row of the table counter with the same series */
 	ow_status status = OW_OK;
 
 	map_init(&map, t->mem);
@@ -249,7 +251,7 @@ static int compare_i64(int64_t a, int64_t b)
 	return (a > b) - (a < b);
 }
 
-/* As trace viewers show them: by rank, input, process, thread; the source's own order counts first. */
+/* Orders tracks as trace viewers do: by the source's own order first, then by rank, input, process, thread. */
 static int compare_tracks(const struct model *m, uint32_t a, uint32_t b)
 {
 	uint32_t sa = m->track.source[a].v, sb = m->track.source[b].v;
@@ -282,7 +284,7 @@ static int compare_rows(const void *x, const void *y, void *arg)
 	return order ? order : compare_i64(*(const uint32_t *)x, *(const uint32_t *)y);
 }
 
-/* Puts the rows in order; new_of[i] becomes the place of the row that was number i. */
+/* Sorts the rows; new_of[i] becomes the new index of the row that was number i. */
 static ow_status order_rows(struct tiles *t, uint32_t *new_of, struct ow_error *err)
 {
 	size_t bytes = t->row_count * sizeof(uint32_t);
@@ -316,7 +318,7 @@ static int compare_counters(const void *a, const void *b, void *arg)
 	return order ? order : compare_i64(x, y);
 }
 
-/* Start, end and sum of every row, and of all. */
+/* Computes start, end and sum of every row, and of all rows together. */
 static void measure_rows(struct tiles *t)
 {
 	for (size_t i = 0; i < t->row_count; i++) {
@@ -349,8 +351,8 @@ static void place_items(struct tiles *t, const uint32_t *source, uint32_t first,
 
 struct maps {
 	uint32_t *event, *sample, *counter; /* row of every item, in order of creation */
-	uint32_t *new_of, *fill;	    /* per row */
-	uint32_t *by_track;		    /* events by track, in order of time */
+	uint32_t *new_of, *fill;	    /* one entry for each row */
+	uint32_t *by_track;		    /* events by track, sorted by time */
 	size_t rows;
 };
 
@@ -427,7 +429,7 @@ static ow_status make_rows(struct tiles *t, struct ow_error *err)
 	t->items = mem_alloc(t->mem, events * sizeof(*t->items));
 	status = maps.event && maps.sample && maps.counter && t->items ? arrange(t, &maps, err)
 								       : error_no_memory(err);
-	if (!maps.by_track) { /* it failed before the items had a place of their own */
+	if (!maps.by_track) { /* the function failed before the items had an array of their own */
 		mem_free(t->mem, t->items, events * sizeof(*t->items));
 		t->items = NULL;
 		t->item_count = 0;

@@ -8,7 +8,7 @@
 
 #include "base/vec.h"
 
-/* Items of a row that lie in a span of time: those that begin in it, and the one that reaches into it. */
+/* Items of a row that lie in a range of time: those that begin in it, and the one that extends into it. */
 struct range {
 	uint32_t first, end;
 };
@@ -73,7 +73,7 @@ static uint32_t first_from(const struct tiles *t, const struct row_store *row, u
 	return first;
 }
 
-/* Items of r that lie in the tile; r holds at least those. */
+/* The items of r that lie in the tile; r contains at least those. */
 static struct range items_in(const struct tiles *t, const struct row_store *row, struct range r,
 			     uint32_t level, uint64_t index)
 {
@@ -82,7 +82,7 @@ static struct range items_in(const struct tiles *t, const struct row_store *row,
 	struct range in;
 
 	in.first = first_from(t, row, r.first, r.end, begin);
-	/* The last tile of all may end beyond what 64 bits hold. */
+	/* The end of the very last tile may exceed 64 bits. */
 	in.end = (index + 1) << shift > begin
 			 ? first_from(t, row, in.first, r.end, (index + 1) << shift)
 			 : r.end;
@@ -91,7 +91,7 @@ static struct range items_in(const struct tiles *t, const struct row_store *row,
 	return in;
 }
 
-/* Coverage of an item in bucket `number` of a level. */
+/* The coverage of an item in bucket `number` of a level, in ns. */
 static uint64_t coverage(const struct tiles *t, const struct row_store *row, uint32_t item,
 			 uint32_t level, uint64_t number)
 {
@@ -170,11 +170,11 @@ static void scan_tile(const struct tiles *t, const struct row_store *row, struct
 		scan_slices(t, row, r, level, index, out);
 }
 
-/* a and b are the halves of bucket `number` of `level`, in order; a becomes the whole. */
+/* Merges the halves a and b of bucket `number` of `level`, in this order; a becomes the whole. */
 static void merge_slices(const struct tiles *t, const struct row_store *row, uint32_t level,
 			 uint64_t number, struct tile_bucket *a, const struct tile_bucket *b)
 {
-	/* The item that began last before b is the only one that can reach into both. */
+	/* Only the last item that began before b can extend into both halves. */
 	uint32_t candidates[3] = { a->main, b->first ? b->first - 1 : b->main, b->main };
 	uint64_t best = coverage(t, row, a->main, level, number);
 
@@ -225,7 +225,7 @@ static void merge_child(const struct tiles *t, const struct row_store *row, uint
 struct building {
 	struct tiles *t;
 	struct row_store *row;
-	struct tile_bucket *scratch; /* three tiles per level */
+	struct tile_bucket *scratch; /* three tiles for each level */
 	struct ow_error *err;
 };
 
@@ -252,7 +252,8 @@ static ow_status store_tile(struct building *b, uint32_t level, uint64_t index,
 	return OW_OK;
 }
 
-/* Computes a tile into *out and keeps it, and those below it, if they are dense. At most TILE_LEVELS calls deep. */
+/* Computes a tile into *out and stores it, and those below it, if they are dense. The recursion is at most
+ * TILE_LEVELS deep. */
 static ow_status build_tile(struct building *b, struct range r, uint32_t level, uint64_t index,
 			    struct buckets *out)
 {
@@ -373,7 +374,7 @@ static uint32_t make_cells(const struct tiles *t, const struct row_store *row, u
 			cell.busy = 1;
 		} else {
 			cell.busy = busy_part(b->busy, level);
-			/* One item goes on through whole buckets. */
+			/* The same item continues through whole buckets. */
 			if (last && cell.busy == 255 && last->busy == 255 && !cell.count &&
 			    last->item == cell.item && last->x + last->width == cell.x) {
 				last->width++;
@@ -445,7 +446,7 @@ uint32_t tile_item_at(const struct tiles *t, uint32_t number, int64_t ts_ns, int
 	const struct row_store *row = &t->rows[number];
 	uint32_t after = 0, end = row->info.items;
 
-	while (after < end) { /* the first that begins later than ts_ns */
+	while (after < end) { /* finds the first item that begins later than ts_ns */
 		uint32_t middle = after + (end - after) / 2;
 
 		if (item_start_ns(t, row, middle) <= ts_ns)

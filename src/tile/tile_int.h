@@ -13,18 +13,18 @@
 /* One bucket of a dense tile. Items are numbered within their row. */
 struct tile_bucket {
 	uint32_t x;
-	uint32_t first; /* the first item that begins in it or later */
-	uint32_t count; /* items that begin in it */
-	uint32_t main;	/* item that covers most of it; of values the largest */
+	uint32_t first; /* the first item that begins in the bucket or later */
+	uint32_t count; /* number of items that begin in the bucket */
+	uint32_t main;	/* the item that covers most of the bucket; for values, the largest one */
 	union {
 		uint64_t busy;
 		struct {
-			uint32_t min, last; /* items */
+			uint32_t min, last; /* item numbers */
 		};
 	};
 };
 
-/* A dense tile: its buckets in row_store.buckets. */
+/* A dense tile; its buckets are in row_store.buckets. */
 struct tile_kept {
 	uint32_t level;
 	uint32_t bucket_count;
@@ -34,8 +34,8 @@ struct tile_kept {
 
 struct row_store {
 	struct tile_row info;
-	uint32_t *items; /* rows of the table, in order of time; in tiles.items */
-	/* TILE_SERIES: the values themselves; items are then NULL and numbers count. */
+	uint32_t *items; /* rows of the kind's table, sorted by time; a part of tiles.items */
+	/* For TILE_SERIES: the values themselves; `items` is NULL, and an item's number is its index here. */
 	int64_t *series_ts;
 	double *series_value;
 	char *series_name;
@@ -66,7 +66,7 @@ static inline bool row_has_values(const struct row_store *row)
 	return row->info.kind >= TILE_COUNTER;
 }
 
-/* Adds without overflow; unknown and negative durations count as 0. */
+/* The end of an item, without overflow; unknown and negative durations count as 0. */
 static inline int64_t tile_end_ns(int64_t ts_ns, int64_t dur_ns)
 {
 	int64_t end;

@@ -1,7 +1,7 @@
 /*
- * anomaly.c: notices that the steps of a recorded job have become longer or have stopped, reports why, and saves
- * the minute around it. Runs in a thread: for one recording (anomaly_start) or for all jobs of a daemon
- * (anomaly_daemon_start). The sentences are made by anomaly_why.c, the statistics by step_change.c.
+ * anomaly.c: detects that the steps of a recorded job have become longer or have stopped, reports why, and saves the
+ * minute around that moment. It runs in a thread: for one recording (anomaly_start) or for all jobs of a daemon
+ * (anomaly_daemon_start). anomaly_why.c makes the sentences, step_change.c the statistics.
  */
 #include "watch/anomaly.h"
 
@@ -19,14 +19,15 @@
 #include <unistd.h>
 
 #define TICK_NS (500 * 1000000L)
-#define HALF_NS (30 * 1000000000LL) /* a minute around it */
+#define HALF_NS (30 * 1000000000LL) /* half of the minute that is saved around an anomaly */
 #define QUIET_NS (60 * 1000000000LL)
-#define STALL_STEPS 3u /* a job that has made fewer is still starting */
-#define ASK_TURNS 4    /* the daemon is asked every two seconds */
+#define STALL_STEPS 3u /* a job with fewer steps is still starting */
+/* the daemon is asked for its jobs every this many turns, that is every two seconds */
+#define ASK_TURNS 4
 
 struct ticker;
 
-/* False: not any more. */
+/* Called at each turn; returns false to end the thread. */
 typedef bool (*ticker_fn)(void *arg, bool last);
 
 struct ticker {
@@ -38,7 +39,7 @@ struct ticker {
 	bool stop;
 };
 
-/* True when it is time to end. */
+/* Waits for the next turn; true when the thread has to end. */
 static bool wait_or_stop(struct ticker *t)
 {
 	struct timespec until;
@@ -77,7 +78,7 @@ static void release_ticker(struct ticker *t)
 	free(t);
 }
 
-/* Signals are the business of other threads. */
+/* Starts a thread that calls `tick` regularly; signals are blocked in it, because other threads handle them. */
 static ow_status ticker_start(ticker_fn tick, void *arg, struct ticker **out, struct ow_error *err)
 {
 	struct ticker *t = calloc(1, sizeof(*t));
@@ -99,7 +100,7 @@ static ow_status ticker_start(ticker_fn tick, void *arg, struct ticker **out, st
 	return OW_OK;
 }
 
-/* Returns when the last tick has. */
+/* Stops the thread; returns after its last tick has returned. */
 static void ticker_stop(struct ticker *t)
 {
 	pthread_mutex_lock(&t->lock);
@@ -195,7 +196,8 @@ static bool is_full(const struct anomaly_watch *a)
 	return a->options.saved_limit && a->saved_bytes >= a->options.saved_limit;
 }
 
-/* The minute around a time, once it is over. One at a time: what happens meanwhile is in the same file. */
+/* Plans to save the minute around a time, once that minute is over. One file at a time: later anomalies within the
+ * minute are in the same file. */
 static void save_later(struct anomaly_watch *a, const char *kind, int64_t monotonic_ns)
 {
 	int64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -214,7 +216,7 @@ static void save_later(struct anomaly_watch *a, const char *kind, int64_t monoto
 	a->pending = true;
 }
 
-/* Beside the minute, at once; what follows within the minute is added. */
+/* Writes the sentence to a file beside the saved minute, at once; later sentences within the minute are appended. */
 static void keep_why(const struct anomaly_watch *a, const struct buf *why)
 {
 	char path[sizeof(a->path) + 16];
@@ -229,7 +231,7 @@ static void keep_why(const struct anomaly_watch *a, const struct buf *why)
 		close(fd);
 }
 
-/* A sentence, and where the minute goes. */
+/* Reports a sentence, and the file that the minute goes to. */
 static void tell_why(struct anomaly_watch *a, const char *kind, struct buf *why)
 {
 	if (!buf_cstr(why))
@@ -293,7 +295,7 @@ static ow_status on_change(struct anomaly_watch *a, const struct watch_rank *r, 
 	return status;
 }
 
-/* Ranks that work together become slower together: that is reported once. */
+/* Checks whether steps became longer. Ranks that work together become slower together, so that is reported once. */
 static ow_status look_for_change(struct anomaly_watch *a, struct ow_error *err)
 {
 	struct watch_file *f = a->watch.files[0];
@@ -305,9 +307,10 @@ static ow_status look_for_change(struct anomaly_watch *a, struct ow_error *err)
 
 		if (!state)
 			return error_no_memory(err);
-		if (r->marker == STEPS_REPEATED) /* a guess: other calls may repeat from now on */
+		/* repeated calls are only a guess at the steps: other calls may count from now on */
+		if (r->marker == STEPS_REPEATED)
 			continue;
-		if (state->fed > r->count) { /* they were not steps; see watch.c */
+		if (state->fed > r->count) { /* the earlier steps were not steps; see watch.c */
 			state->fed = 0;
 			step_change_init(&state->change, a->options.slowdown);
 		}
@@ -328,11 +331,11 @@ static ow_status look_for_change(struct anomaly_watch *a, struct ow_error *err)
 		return OW_OK;
 	for (size_t i = 0; i < a->rank_count; i++)
 		if (a->ranks[i].change.count >= STEP_CHANGE_LAST + STEP_CHANGE_LEAST)
-			a->ranks[i].change.count = 0; /* start over with the others */
+			a->ranks[i].change.count = 0; /* all other ranks start over, too */
 	return OW_OK;
 }
 
-/* Called prefix-stall-120304.hang.json, beside the minute. */
+/* Saves the answer about a hang as prefix-stall-120304.hang.json, beside the minute. */
 static void save_answer(struct anomaly_watch *a, struct table *answer)
 {
 	struct ow_error problem = { 0 };
@@ -352,7 +355,7 @@ static void save_answer(struct anomaly_watch *a, struct table *answer)
 		report_line(a, "%s: cannot change its owner: only root can read it", path);
 }
 
-/* Which rank did not come, where that can be said. */
+/* Adds to the sentence which rank did not come to a collective, if that is known. */
 static ow_status explain_hang(const struct anomaly_why *why, struct buf *text,
 			      struct table **answer, struct ow_error *err)
 {
@@ -421,7 +424,7 @@ ow_status anomaly_turn(struct anomaly_watch *a, bool last, struct ow_error *err)
 		if (status == OW_E_NO_MEMORY)
 			return error_no_memory(err);
 		if (status != OW_OK)
-			return OW_OK; /* not recorded yet */
+			return OW_OK; /* the recording does not exist yet */
 		a->opened = true;
 	}
 	OW_TRY(last ? watch_turn_now(&a->watch, err) : watch_turn(&a->watch, NULL, err));
@@ -489,7 +492,7 @@ void anomaly_stop(struct anomaly_thread *t)
 
 struct watched_job {
 	uint32_t job;
-	bool listed; /* it still runs */
+	bool listed; /* the daemon still lists the job */
 	struct anomaly_watch watch;
 };
 
@@ -504,15 +507,16 @@ struct anomaly_daemon {
 };
 
 /*
- * It asks for the jobs like any client and reads their rings on disk, so the daemon neither waits for it nor
- * knows of it.
+ * This part asks the daemon for its jobs like any other client and reads their rings on disk, so the daemon neither
+ * waits for it nor knows about it.
  */
 
 static void drop_job(struct anomaly_daemon *a, size_t at)
 {
 	struct ow_error err = { 0 };
 
-	(void)!anomaly_turn(&a->items[at]->watch, true, &err); /* without memory nothing is saved */
+	/* if memory runs out nothing is saved */
+	(void)!anomaly_turn(&a->items[at]->watch, true, &err);
 	anomaly_release(&a->items[at]->watch);
 	mem_free(&a->mem, a->items[at], sizeof(*a->items[at]));
 	a->items[at] = a->items[--a->count];
@@ -576,7 +580,7 @@ static ow_status take_list(struct anomaly_daemon *a, const struct jobs *jobs, st
 	return OW_OK;
 }
 
-/* A daemon that does not answer is not there yet, or ends. */
+/* Asks the daemon for its jobs. A daemon that does not answer has not started yet, or is ending. */
 static ow_status ask_daemon(struct anomaly_daemon *a, struct ow_error *err)
 {
 	struct ow_error silent = { 0 };

@@ -1,11 +1,9 @@
 /*
- * anomaly.h: waits for anomalies of a recorded job: steps that have become longer (step_change.h), or no step for
- * long although its processes live. It then says why in one sentence (anomaly_why.c: which phase, operation and
- * rank grew, or where the job is) and saves the minute around it.
- *
- * It only reads the recording (watch.h), so it runs beside the writer, in a thread of its own (anomaly_start) or
- * from any loop that calls anomaly_turn. anomaly_daemon does the same for all jobs of a daemon: it asks for the
- * jobs like any client and reads their rings on disk.
+ * anomaly.h: detects anomalies of a recorded job: steps that have become longer (step_change.h), or no step for long
+ * although the processes live. It then reports the reason in one sentence (anomaly_why.c: which phase, operation and
+ * rank grew, or where the job is) and saves the minute around it. It only reads the recording (watch.h), so it runs
+ * beside the writer, in a thread of its own (anomaly_start) or from any loop that calls anomaly_turn. anomaly_daemon
+ * does the same for all jobs of a daemon: it asks for the jobs like any client and reads their rings on disk.
  */
 #ifndef WATCH_ANOMALY_H
 #define WATCH_ANOMALY_H
@@ -19,26 +17,30 @@
 /* A report of an anomaly, for programs. */
 struct anomaly_event {
 	const char *kind; /* "slow" or "stall" */
-	const char *job;  /* NULL without one */
-	const char *why;  /* a sentence */
-	const char *file; /* where the minute around it goes; NULL: it is not saved */
+	const char *job;  /* name of the job; NULL if it has none */
+	const char *why;  /* the reason, as a sentence */
+	/* path of the file with the minute around the anomaly; NULL: it is not saved */
+	const char *file;
 };
 
 struct anomaly_options {
-	double slowdown;       /* 0.2: a fifth longer; 0: not looked at */
-	int64_t stall_ns;      /* 0: not looked at */
-	const char *recording; /* a file, or the folder of a daemon's job */
-	const char *
-		prefix; /* saved files are called prefix-slow-120304.opw, prefix-stall-120304.opw */
-	const char *job; /* a name to put before sentences; or NULL */
-	uint32_t
-		uid; /* whose job it is: what root saves is given to that user; 0: root, or oneself */
-	uint64_t
-		saved_limit; /* bytes: when what was saved has as many, no more is; 0: others see to it */
-	bool keep_why;	     /* the sentence goes beside the minute, prefix-slow-120304.why.txt */
-	ow_line_fn message; /* may be NULL */
+	/* steps that are longer by this share are reported (0.2: a fifth longer); 0: never */
+	double slowdown;
+	int64_t stall_ns;      /* no step for this long is reported; 0: never */
+	const char *recording; /* path of a file, or of the folder of a daemon's job */
+	/* prefix: saved files are called prefix-slow-120304.opw, prefix-stall-120304.opw */
+	const char *prefix;
+	const char *job; /* name of the job, printed before sentences; may be NULL */
+	/* uid: owner of the job, to whom root gives saved files; 0: root, or the own user */
+	uint32_t uid;
+	/* saved_limit: no more is saved when saved files have this many bytes; 0: the caller limits them */
+	uint64_t saved_limit;
+	/* the sentence is also saved, beside the minute, as prefix-slow-120304.why.txt */
+	bool keep_why;
+	ow_line_fn message; /* receives messages; may be NULL */
 	void *message_arg;
-	void (*event)(void *arg, const struct anomaly_event *event); /* may be NULL */
+	/* receives each anomaly; may be NULL */
+	void (*event)(void *arg, const struct anomaly_event *event);
 	void *event_arg;
 	/* Writes the answer about a stall beside the saved minute; may be NULL. */
 	ow_status (*save_answer)(struct table *answer, const char *path, struct ow_error *err);
@@ -50,76 +52,81 @@ struct anomaly_options {
 /* A rank whose steps are compared. */
 struct anomaly_rank {
 	int32_t rank;
-	uint32_t pid; /* where it has no rank */
-	uint64_t fed; /* number of its steps that were used */
+	uint32_t pid; /* process id, if the process has no rank */
+	uint64_t fed; /* number of the rank's steps that were passed to step_change */
 	struct step_change change;
 };
 
 struct anomaly_watch {
 	struct mem *mem;
 	struct anomaly_options options;
-	char *texts; /* our copies of the strings */
+	char *texts; /* memory of the copied strings of the options */
 	size_t texts_size;
 	struct watch watch;
 	bool opened;
 	struct anomaly_rank *ranks;
 	size_t rank_count, rank_cap;
 	uint32_t restarts;
-	bool stalled;	     /* and that was reported; until the next step */
-	int64_t quiet_until; /* monotonic: no further file before */
+	bool stalled;	     /* a stall was reported; reset by the next step */
+	int64_t quiet_until; /* monotonic time: no further file is saved before it */
 	uint64_t saved_bytes;
-	bool full; /* nothing more is saved, and that was reported */
+	bool full; /* saved_limit was reached, which was reported; nothing more is saved */
 	/* The part of the recording to save as soon as it is complete. */
 	bool pending;
-	int64_t from_ns, to_ns; /* monotonic */
+	int64_t from_ns, to_ns; /* monotonic times */
 	char path[4352];
 };
 
-/* The facts of a change or a stall. */
+/* The facts of a change or a stall, for a sentence. */
 struct anomaly_why {
 	struct watch *watch;
 	struct watch_file *file;
 	const struct watch_rank *rank;
 	struct step_change_found change;
-	int64_t since_ns; /* wall: when the first longer step began; or when the last step ended */
-	int64_t stalled_ns; /* for how long */
+	/* wall-clock time at which the first longer step began, or the last step ended */
+	int64_t since_ns;
+	int64_t stalled_ns; /* how long there has been no step */
 };
 ow_status anomaly_explain_change(const struct anomaly_why *why, struct buf *to,
 				 struct ow_error *err);
 ow_status anomaly_explain_stall(const struct anomaly_why *why, struct buf *to,
 				struct ow_error *err);
 
-/* The frames of the main thread of a Python process, the innermost first, a line "name (file:line)" each, added to `to`. False when
- * they cannot be read, or not in the time that is left; what it took is subtracted from that. */
-#define ANOMALY_STACK_NS 2000000000LL /* for all processes of a job */
+/* Appends the frames of the main thread of a Python process to `to`, the innermost first, a line "name (file:line)"
+ * each. False when they cannot be read, or not within *left_ns; the time taken is subtracted from *left_ns. */
+#define ANOMALY_STACK_NS 2000000000LL /* time limit for all processes of a job */
 bool anomaly_stack(pid_t pid, size_t frames_max, int64_t *left_ns, struct buf *to);
 
-/* Where all ranks are and which one holds up the others, as a table of hang_table; NULL when the job has one rank. */
+/* The position of all ranks and the rank that holds up the others, as a table of hang_table; NULL when the job has
+ * one rank. */
 ow_status anomaly_hang(const struct anomaly_why *why, struct table **out, struct ow_error *err);
 
 ow_status anomaly_init(struct anomaly_watch *a, struct mem *mem,
 		       const struct anomaly_options *options, struct ow_error *err);
 void anomaly_release(struct anomaly_watch *a);
-/* Looks; `last`: the recording has ended, what is pending is saved. Only memory fails. The recording need not be there
- * yet. */
+/* Checks for anomalies. `last`: the recording has ended, so pending files are saved now. Fails only if memory runs
+ * out. The recording need not exist yet. */
 ow_status anomaly_turn(struct anomaly_watch *a, bool last, struct ow_error *err);
 
-/* ---- in a thread of its own, with memory of its own; it reports and saves from there ---- */
+/* The same in a thread of its own with its own memory; it reports and saves from there. */
 
 struct anomaly_thread;
-/* NULL in *out and an error when there is none. */
+/* Starts the thread; *out is NULL on failure. */
 ow_status anomaly_start(const struct anomaly_options *options, struct anomaly_thread **out,
 			struct ow_error *err);
-/* After the recording was closed: looks for the last time, saves what is pending, and ends. NULL is fine. */
+/* Called after the recording was closed: checks for the last time, saves pending files, and ends the thread. NULL is
+ * allowed. */
 void anomaly_stop(struct anomaly_thread *thread);
 
 struct anomaly_daemon;
 
-/* `options` as for one job; recording, prefix and job are set for each. Files go to the daemon's folder. socket_path NULL:
- * as jobs_connect finds it. The daemon need not be there yet. */
+/* Starts a thread for all jobs of a daemon. `options` are as for one job, except that recording, prefix and job are set
+ * for each job; files go to the daemon's folder. socket_path NULL: the path that jobs_connect finds. The daemon need
+ * not be running yet.
+ */
 ow_status anomaly_daemon_start(const char *socket_path, const struct anomaly_options *options,
 			       struct anomaly_daemon **out, struct ow_error *err);
-/* Saves what is pending, and ends. NULL is fine. */
+/* Saves pending files and ends the thread. NULL is allowed. */
 void anomaly_daemon_stop(struct anomaly_daemon *daemon);
 
 #endif

@@ -1,14 +1,14 @@
 /*
- * anomaly_hang.c: which rank keeps a stalled job from going on: reads where the processes of all ranks are, and asks src/hang.
- * Called by anomaly.c when a job with several ranks makes no step. Stacks are read
- * by anomaly_stack.c; nothing is changed in the job.
+ * anomaly_hang.c: finds the rank that keeps a stalled job from continuing: reads the stacks of all ranks' processes,
+ * and asks src/hang. anomaly.c calls it when a job with several ranks makes no step. anomaly_stack.c reads the stacks;
+ * nothing is changed in the job.
  */
 #include "watch/anomaly.h"
 
 #include "base/error.h"
 #include "hang/hang.h"
 
-/* NAME=VALUE, each ends with a NUL. */
+/* The value of a variable in an environment block: NAME=VALUE texts, each ending with a NUL. */
 static int64_t identity_number(struct str identity, const char *const *names, size_t count)
 {
 	struct str rest = identity, item;
@@ -35,7 +35,7 @@ static void read_stack(struct hang_job *job, struct hang_process *to, pid_t pid,
 	buf_release(&text);
 }
 
-/* The first process of a rank makes its steps; its workers were forked by it. */
+/* Adds the process of a rank. The first process of a rank makes its steps; its workers were forked by it. */
 static void add_process(struct hang_job *job, const struct anomaly_why *why,
 			const struct follow_process *p, int64_t *left_ns)
 {

@@ -1,7 +1,7 @@
 /*
- * anomaly_stack.c: where the main thread of a stalled process is, read from outside for anomaly_why.c and anomaly_hang.c. A job can make
- * its files and its memory slow to read, or endless (leases, FUSE, userfaultfd), so that a side thread reads, with memory of its
- * own, and the caller waits for a limited time. It changes nothing in the job.
+ * anomaly_stack.c: reads the stack of a stalled process's main thread from outside, for anomaly_why.c and
+ * anomaly_hang.c. A job can make reading its files and memory slow or endless (leases, FUSE, userfaultfd), so a side
+ * thread reads, with memory of its own, and the caller waits for a limited time. It changes nothing in the job.
  */
 #include "watch/anomaly.h"
 
@@ -9,7 +9,7 @@
 #include "live/proc/side_thread.h"
 #include "live/pystack/py_process.h"
 
-/* One read. It is in side_mem, and stays there until it returns. */
+/* One read of a stack. It is allocated in side_mem and stays there until the side thread returns. */
 struct stack_read {
 	pid_t pid;
 	size_t frames_max;
@@ -17,7 +17,7 @@ struct stack_read {
 	struct buf text;
 };
 
-/* The main thread has the number of its process; without one, the first thread. */
+/* Keeps the stack of the main thread, whose id equals the process id; without one, of the first thread. */
 static void take_stack(void *arg, struct py_process *p, struct py_thread *thread)
 {
 	struct stack_read *to = arg;
@@ -36,7 +36,7 @@ static void take_stack(void *arg, struct py_process *p, struct py_thread *thread
 	}
 }
 
-/* On the side thread. */
+/* Runs on the side thread. */
 static void read_stack(void *arg)
 {
 	struct stack_read *to = arg;

@@ -1,7 +1,7 @@
 /*
- * anomaly_why.c: the sentences of anomaly.h. For longer steps it compares phases, operations and ranks before and
- * after; for a stall it says whose last step ended first and where its main thread is, as far as that can be read. It
- * decides nothing: anomaly.c does.
+ * anomaly_why.c: makes the sentences of anomaly.h. For longer steps it compares phases, operations and ranks before and
+ * after; for a stall it names the rank whose last step ended first and the line of its main thread, if that can be
+ * read. It decides nothing: anomaly.c does.
  */
 #include "watch/anomaly.h"
 
@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COMPARED 64u /* steps on either side, at most */
+#define COMPARED 64u /* limit of steps that are compared on each side */
 #define NOTICED                                                                                    \
-	0.25 /* of the growth: a phase, an operation, a rank that has so much of it is named */
+	0.25 /* a phase, operation or rank with at least this share of the growth is named */
 #define LOOK_BYTES ((uint64_t)8 << 20)
 
 static void add_ms(struct buf *to, double ns)
@@ -34,12 +34,10 @@ static void add_clock(struct buf *to, int64_t wall_ns)
 		buf_puts(to, clock);
 }
 
-/* ---- before and after ---- */
-
 struct side {
-	double share[CLASS_COUNT]; /* mean of the steps */
+	double share[CLASS_COUNT]; /* mean over the steps */
 	uint32_t steps;
-	int64_t from_ns, to_ns; /* wall */
+	int64_t from_ns, to_ns; /* wall-clock times */
 };
 
 static void add_step(struct side *side, const struct watch_step *s)
@@ -71,17 +69,15 @@ static void split_steps(const struct watch_rank *r, int64_t since_ns, struct sid
 	}
 }
 
-/* ---- which operation ---- */
-
 #define OPS 48u
 
 struct op_list {
 	struct window_op items[OPS];
 	size_t count;
-	double steps; /* number of steps in these times */
+	double steps; /* number of steps in this range of time */
 };
 
-/* Counts the steps of a side that were read completely, and gives the begin of the first. */
+/* Counts the steps of a side that were read completely; *begin_ns is the begin of the first. */
 static uint32_t whole_steps(const struct anomaly_why *why, const struct side *side,
 			    int64_t begin_ns, int64_t *from_ns)
 {
@@ -101,7 +97,7 @@ static uint32_t whole_steps(const struct anomaly_why *why, const struct side *si
 	return count;
 }
 
-/* The number of steps that the records which were read cover. With very many records only the last part is read. */
+/* The number of steps that the available records cover; with very many records only the last part is read. */
 static bool steps_covered(const struct anomaly_why *why, const struct side *side, int64_t begin_ns,
 			  struct op_list *ops, int64_t *from_ns)
 {
@@ -110,12 +106,12 @@ static bool steps_covered(const struct anomaly_why *why, const struct side *side
 	ops->steps = whole_steps(why, side, begin_ns, from_ns);
 	if (ops->steps > 0)
 		return true;
-	*from_ns = MAX(side->from_ns, begin_ns); /* a part of one */
+	*from_ns = MAX(side->from_ns, begin_ns); /* a part of a step */
 	ops->steps = mean > 0 ? (double)(side->to_ns - *from_ns) / mean : 0;
 	return ops->steps > 0;
 }
 
-/* What took how long in that time; nothing when it cannot be read any more. */
+/* The time of each operation in a range; empty when the records cannot be read any more. */
 static ow_status ops_of(const struct anomaly_why *why, const struct side *side, struct op_list *ops,
 			struct ow_error *err)
 {
@@ -146,7 +142,7 @@ static ow_status ops_of(const struct anomaly_why *why, const struct side *side, 
 	return status == OW_E_NO_MEMORY ? error_no_memory(err) : OW_OK;
 }
 
-/* Per step. */
+/* The time of an operation per step. */
 static double time_of(const struct op_list *ops, const char *name)
 {
 	for (size_t i = 0; i < ops->count; i++)
@@ -155,7 +151,7 @@ static double time_of(const struct op_list *ops, const char *name)
 	return 0;
 }
 
-/* The operation that has most of the growth. */
+/* The operation with the largest share of the growth. */
 static const struct window_op *grown_op(const struct op_list *before, const struct op_list *after,
 					double least)
 {
@@ -174,8 +170,6 @@ static const struct window_op *grown_op(const struct op_list *before, const stru
 	return most;
 }
 
-/* ---- which rank ---- */
-
 static double own_of(const struct side *side)
 {
 	double own = 0;
@@ -185,7 +179,7 @@ static double own_of(const struct side *side)
 	return own;
 }
 
-/* The rank that has more to do since then, beside waiting for others: its steps show why. */
+/* The rank whose own work, without waiting for others, grew: its steps show why. */
 static const struct watch_rank *grown_rank(const struct anomaly_why *why)
 {
 	const struct watch_rank *most = why->rank;
@@ -205,9 +199,7 @@ static const struct watch_rank *grown_rank(const struct anomaly_why *why)
 	return most;
 }
 
-/* ---- the sentences ---- */
-
-/* Of this machine, over the last minute: threads that run or wait for a processor. */
+/* Adds the load of this machine over the last minute: the number of threads that run or wait for a processor. */
 static void add_load(struct buf *to)
 {
 	double load;
@@ -251,7 +243,7 @@ static void add_phases(struct buf *to, const struct side *before, const struct s
 		add_load(to);
 }
 
-/* "on rank 3 ", or "in process 4711 " where there are no ranks. */
+/* Adds "on rank 3 ", or "in process 4711 " if there are no ranks. */
 static void add_where(struct buf *to, const struct watch_rank *r)
 {
 	if (r->rank >= 0)
@@ -300,14 +292,12 @@ ow_status anomaly_explain_change(const struct anomaly_why *given, struct buf *to
 	return to->failed ? error_no_memory(err) : OW_OK;
 }
 
-/* ---- where a job stands ---- */
-
 struct place {
 	pid_t pid;
 	char text[256];
 };
 
-/* The innermost frame, without the folder of its file. */
+/* Sets the innermost frame, without the folder of its file. */
 static void set_place(struct place *place, struct str frame)
 {
 	size_t at = str_find(frame, STR(" (")), slash = str_rfind_char(frame, '/');
@@ -320,7 +310,7 @@ static void set_place(struct place *place, struct str frame)
 		 name.ptr, (int)MIN(file.len, (size_t)90), file.ptr);
 }
 
-/* Finds what the rank's process that makes the steps is doing: of several such processes, the first. */
+/* Finds the stack of the process that makes the rank's steps; if there are several, of the first. */
 static void find_place(const struct anomaly_why *why, struct place *place)
 {
 	int64_t left_ns = ANOMALY_STACK_NS;
@@ -339,7 +329,7 @@ static void find_place(const struct anomaly_why *why, struct place *place)
 	buf_release(&frame);
 }
 
-/* The rank that has made the fewest steps, when it is alone with that. */
+/* The rank that has made the fewest steps, if it is the only one. */
 static const struct watch_rank *rank_behind(const struct anomaly_why *why)
 {
 	const struct watch_rank *last = NULL;
@@ -348,7 +338,8 @@ static const struct watch_rank *rank_behind(const struct anomaly_why *why)
 	for (size_t i = 0; i < why->file->rank_count; i++) {
 		const struct watch_rank *r = why->file->ranks[i];
 
-		if (r->rank < 0) /* trainings that do not wait for each other */
+		/* processes without ranks are separate trainings that do not wait for each other */
+		if (r->rank < 0)
 			return NULL;
 		if (!last || r->last_end_ns < last->last_end_ns) {
 			alone = last != NULL;

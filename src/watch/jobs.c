@@ -1,5 +1,5 @@
 /*
- * jobs.c: makes struct ow_job, what `opwatch top` shows, from watched recordings. Recordings of the same job are
+ * jobs.c: makes struct ow_job, which `opwatch top` shows, from watched recordings. Recordings of the same job are
  * combined. Called after each turn (watch.h); it reads no files.
  */
 #include "watch/watch.h"
@@ -11,10 +11,11 @@
 #include <math.h>
 #include <time.h>
 
-#define LEAST_STEPS 5	/* are recent, however long they took */
-#define TREND_STEPS 8	/* the last ones, against … */
+#define LEAST_STEPS 5	/* at least this many steps count as recent, however long they took */
+#define TREND_STEPS 8	/* the last steps, which are compared with … */
 #define TREND_BEFORE 64 /* … those before */
-#define STANDS_OUT 0.05 /* the slowest rank, against the middle one */
+/* the slowest rank is reported if it is slower than the middle one by this share */
+#define STANDS_OUT 0.05
 #define FAR_LONGER 4
 #define SHOWN_OPS 12
 #define SHOWN_STEPS 240
@@ -72,7 +73,7 @@ static int64_t newest_wall(const struct gather *g)
 	return newest;
 }
 
-/* Now, for a job whose processes live; of others the time of the newest record. */
+/* The current time, for a job whose processes live; else the time of its newest record. */
 static int64_t present_wall(const struct gather *g)
 {
 	int64_t present = newest_wall(g), now = clock_ns(CLOCK_MONOTONIC);
@@ -83,7 +84,8 @@ static int64_t present_wall(const struct gather *g)
 	return present;
 }
 
-/* Steps that took several times as long as most (a checkpoint, a stall) would hide what the others are like. */
+/* Means of the phases. Steps that took several times as long as most (a checkpoint, a stall) are left out, because
+ * they would hide the others. */
 static void mean_phases(const struct watch_rank *r, uint32_t recent, int64_t step_ns,
 			int64_t *phases, double *device)
 {
@@ -105,7 +107,7 @@ static void mean_phases(const struct watch_rank *r, uint32_t recent, int64_t ste
 	*device = r->has_device && time > 0 ? busy / time : -1;
 }
 
-/* Waiting for others is not work. */
+/* Time of a rank's step without waiting for other ranks. */
 static int64_t own_time(const struct ow_job_rank *rank)
 {
 	int64_t own = 0;
@@ -116,7 +118,7 @@ static int64_t own_time(const struct ow_job_rank *rank)
 	return own;
 }
 
-/* Of the last ten seconds, at least of three steps. */
+/* Steps per second, over the last ten seconds, at least over three steps. */
 static double throughput(const struct watch_rank *r)
 {
 	uint64_t kept = MIN(r->count, (uint64_t)WATCH_STEPS), n = 0;
@@ -175,7 +177,7 @@ static ow_status find_slowest(struct gather *g, struct ow_error *err)
 		order[i] = &job->ranks[i];
 	qsort(order, job->rank_count, sizeof(*order), by_own);
 	slowest = order[job->rank_count - 1];
-	middle = order[(job->rank_count - 1) / 2]; /* of two, the other one */
+	middle = order[(job->rank_count - 1) / 2]; /* with two ranks, the other one */
 	if (middle->own_ns <= 0 || slowest->rank < 0)
 		return OW_OK;
 	job->slowest_by = (double)slowest->own_ns / (double)middle->own_ns - 1;
@@ -184,7 +186,7 @@ static ow_status find_slowest(struct gather *g, struct ow_error *err)
 	return OW_OK;
 }
 
-/* The last steps against those before. */
+/* The change of the step time: the last steps against those before. */
 static double trend_of(const struct watch_rank *r)
 {
 	uint64_t kept = MIN(r->count, (uint64_t)WATCH_STEPS);
@@ -233,7 +235,7 @@ static ow_status fill_ranks(struct gather *g, struct ow_error *err)
 		double device;
 
 		fill_rank(g, r, newest, &ranks[i], &device);
-		/* of processes without a rank the one that moves */
+		/* of several processes without a rank, the one with the newest step is used */
 		if (r->count &&
 		    (!first || (first->rank < 0 && r->last_end_ns > first->last_end_ns)))
 			first = r;
@@ -274,7 +276,7 @@ static int by_time(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Of the recordings together; per step, or per second. */
+/* Adds the operations of all recordings together; times are per step, or per second without steps. */
 static ow_status fill_ops(struct gather *g, struct ow_error *err)
 {
 	struct ow_job *job = g->job;
@@ -296,7 +298,8 @@ static ow_status fill_ops(struct gather *g, struct ow_error *err)
 			ops[at].name = op->name;
 			ops[at].self_ns += (int64_t)(op->self_ns / per);
 			ops[at].runs += op->runs / per;
-			/* of the same steps, not of those that the phases are of */
+			/* the share refers to the steps that the operations were counted in, not to those of the
+			 * phases */
 			ops[at].share += g->files[i]->op_ns > 0
 						 ? op->self_ns / g->files[i]->op_ns / files
 						 : 0;

@@ -1,22 +1,24 @@
 /*
- * step_change.c: decides whether the last steps are longer than those before, by medians and their spread. Called
- * by anomaly.c for each step of a rank. Pure arithmetic.
+ * step_change.c: decides whether the last steps are longer than those before, by medians and their spread. anomaly.c
+ * calls it for each step of a rank. It does arithmetic only.
  */
 #include "watch/step_change.h"
 
 #include <math.h>
 
-/* What medians of steps must differ by, in standard errors, to be no chance; steps are not independent of each other and
- * their times not normal, so this is large. */
+/* Standard errors by which medians of steps must differ to be significant; steps are not independent of each other
+ * and their times not normal, so this is large. */
 #define SURE 6.0
-#define NEAR 3.0    /* a change of just the limit is seen short of it as often as beyond */
-#define CHANCE 1e-6 /* of as many long steps in a row, or nearly, below which they are none */
-#define LONGEST 40u /* rows of long steps that are looked at */
-#define SHORT_ONE 1 /* of STEP_CHANGE_LAST steps, sorted: all but one are as long or longer */
-#define RECENT 5    /* rows of the past that may be of the change itself */
-#define LATELY 25   /* rows ago: some two hundred steps */
-#define QUANTUM                                                                                    \
-	0.005 /* times do not differ by less, whatever they say: a thousandth is never news */
+/* standard errors; a change of exactly the limit is measured below the limit half of the time */
+#define NEAR 3.0
+/* if as many long steps in a row are less likely than this, they are not random */
+#define CHANCE 1e-6
+#define LONGEST 40u /* limit of consecutive long steps that are examined */
+/* index in STEP_CHANGE_LAST sorted steps: all but one step are at least this long */
+#define SHORT_ONE 1
+#define RECENT 5      /* newest blocks that may belong to the change itself */
+#define LATELY 25     /* "lately" means within this many blocks: about two hundred steps */
+#define QUANTUM 0.005 /* a smaller relative difference is ignored, however certain it is */
 
 void step_change_init(struct step_change *c, double limit)
 {
@@ -46,8 +48,8 @@ static void copy_values(const struct step_change *c, uint64_t first, size_t coun
 		to[i] = c->values[(first + i) % ARRAY_COUNT(c->values)];
 }
 
-/* How far the logarithms of values are from that of their median, as a normal distribution would have it. Of
- * logarithms, since times have long tails on one side. */
+/* The spread of the logarithms of values around that of their median, scaled as for a normal distribution.
+ * Logarithms are used because times have long tails on one side. */
 static double spread_of(const int64_t *values, size_t count, double middle)
 {
 	int64_t distances[STEP_CHANGE_BEFORE] = { 0 };
@@ -71,8 +73,8 @@ static void remember_step(struct step_change *c, int64_t value)
 		c->past[(c->added / STEP_CHANGE_LAST - 1) % STEP_CHANGE_PAST] = short_one(c->block);
 }
 
-/* Whether STEP_CHANGE_LAST steps in a row, with one exception, were about as long before: lately, or more than once. The newest
- * block does not count, because the change may have begun in it. */
+/* Whether a block of STEP_CHANGE_LAST steps, with one exception, was about this long before: lately, or more than
+ * once. The newest block does not count, because the change may have begun in it. */
 static bool is_known(const struct step_change *c, double length)
 {
 	uint64_t blocks = c->added / STEP_CHANGE_LAST,
@@ -92,7 +94,7 @@ static bool is_known(const struct step_change *c, double length)
 	return false;
 }
 
-/* The chance that `many` of `count` steps are long, or more, when each is with chance `each`. */
+/* The probability that at least `many` of `count` steps are long, if each is long with probability `each`. */
 static double chance_of(unsigned many, unsigned count, double each)
 {
 	double sum = 0, term = pow(each, count);
@@ -116,8 +118,8 @@ static unsigned count_longer(const struct step_change *c, uint64_t first, uint64
 	return many;
 }
 
-/* A job whose steps are long or short by chance has a row of long ones now and then. How many were that long before shows
- * how long a row of long ones gets: the more there were, the more steps it takes to be sure. */
+/* Whether the long steps are significant. A job whose steps are long or short by chance has several long ones in a
+ * row now and then: the more steps were that long before, the more are needed now. */
 static bool is_no_chance(const struct step_change *c, double length)
 {
 	for (unsigned last = STEP_CHANGE_LAST;
@@ -145,13 +147,14 @@ static bool is_longer(const struct step_change *c, struct step_change_found *fou
 	copy_values(c, first - count, count, before);
 	old = median_of(before, count);
 	new = median_of(last, STEP_CHANGE_LAST);
-	low = (double)before[quarter]; /* both are sorted by now */
+	low = (double)before[quarter]; /* both arrays are sorted by now */
 	if (old <= 0 || low <= 0)
 		return false;
 	found->before_ns = (int64_t)old;
 	found->after_ns = (int64_t) new;
 	found->by = new / old - 1;
-	/* Where long and short steps take turns, the median is now this, now that; the shorter ones must be longer, too. */
+	/* If long and short steps alternate, the median jumps between them, so the shorter ones must have become
+	 * longer, too. */
 	if (found->by < c->limit / 2 || (double)last[last_quarter] / low - 1 < c->limit / 2)
 		return false;
 	error = 1.2533 * spread_of(before, count, old) *
@@ -163,8 +166,9 @@ static bool is_longer(const struct step_change *c, struct step_change_found *fou
 	return is_no_chance(c, new / slack) || is_no_chance(c, (double)last[last_quarter] / slack);
 }
 
-/* Back to the first of the longer ones, which two short ones in a row are before. There may be more of them than
- * STEP_CHANGE_LAST: of a job that slowed down soon, many are long by the time there are enough to decide. */
+/* Goes back to the first of the longer steps, before which there are two short ones in a row. There may be more long
+ * steps than STEP_CHANGE_LAST: in a job that slowed down early, many are long by the time there are enough to
+ * decide. */
 static uint32_t steps_ago(const struct step_change *c, const struct step_change_found *found)
 {
 	int64_t middle = found->before_ns + (found->after_ns - found->before_ns) / 2;
@@ -180,7 +184,7 @@ static uint32_t steps_ago(const struct step_change *c, const struct step_change_
 	return ago;
 }
 
-/* Later steps are compared with the new, longer steps. */
+/* Forgets the old steps, so that later steps are compared with the new, longer ones. */
 static void begin_anew(struct step_change *c)
 {
 	int64_t last[STEP_CHANGE_LAST];

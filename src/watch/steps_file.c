@@ -1,7 +1,7 @@
 /*
- * steps_file.c: watches a file that a program writes of itself. Called by watch.c for files that follow.c does not read. Its
- * steps go the same way as those of recordings. The process that writes it is looked up by its thread and its open file,
- * so that `opwatch top` can show what it uses.
+ * steps_file.c: watches a file that a program writes about itself. watch.c calls it for files that follow.c does not
+ * read. Its steps are handled like those of recordings. The process that writes the file is found by its thread id and
+ * its open file, so that `opwatch top` can show its use of processors.
  */
 #include "watch/steps_file.h"
 
@@ -75,7 +75,8 @@ static bool has_open(pid_t pid, const struct stat *file)
 	return found;
 }
 
-/* Its threads are in the file; the first one that has it open is of the writer. */
+/* Finds the process that writes the file: the first of the threads named in the file whose process has the file
+ * open. */
 static ow_status find_writer(struct watch *w, struct watch_file *f, const struct model *m,
 			     const struct stat *file, struct ow_error *err)
 {
@@ -118,7 +119,7 @@ static bool is_complete(const char *path)
 	return found;
 }
 
-/* The last step of a file that grows has not ended. */
+/* Drops the last step of a growing file, which has not ended. */
 static void drop_unfinished(struct window_summary *look, bool complete)
 {
 	for (uint32_t i = 0; i < look->count; i++) {

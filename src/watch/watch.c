@@ -1,6 +1,6 @@
 /*
- * watch.c: follows recordings and keeps, per rank, the last steps, their phases, operations and CPU use. Each part
- * that is new becomes a model once (window_summary), analysed by the code that every view uses: live numbers are
+ * watch.c: follows recordings and keeps, for each rank, the last steps, their phases, operations and CPU use. Each new
+ * part becomes a model once (window_summary), which is analysed by the same code as every view: live numbers equal
  * those of `opwatch steps` on the same file later. Called by src/api for `opwatch top`, and by anomaly.c.
  */
 #include "watch/watch.h"
@@ -15,18 +15,17 @@
 #include <math.h>
 #include <unistd.h>
 
-#define LOOK_BYTES ((uint64_t)8 << 20) /* of records, at most, in one look: 130 000 … */
+#define LOOK_BYTES ((uint64_t)8 << 20) /* limit of records in one analysis: 130 000 … */
 #define LOOK_BYTES_MOST                                                                            \
-	((uint64_t)32 << 20)	  /* … or this much for jobs with very many records per step */
-#define LOOK_STEPS 4u		  /* as many steps in a look are enough */
-#define REPEATED_STEPS 32	  /* jobs with more steps than this are read again */
-#define LOOK_NS (400 * 1000000LL) /* not more often */
-#define LOOK_PART 25		  /* and one in this many parts of the time */
+	((uint64_t)32 << 20) /* … or this much for jobs with very many records per step */
+#define LOOK_STEPS 4u	     /* an analysis with this many steps is long enough */
+/* if steps are found by repetition, at least this many are analysed again */
+#define REPEATED_STEPS 32
+#define LOOK_NS (400 * 1000000LL) /* least time between two analyses */
+#define LOOK_PART 25		  /* analyses take at most one in this many parts of the time */
 #define LOOK_GAP_MAX_NS (5 * 1000000000LL)
-#define HALF_LIFE_NS 5e9 /* of operations */
+#define HALF_LIFE_NS 5e9 /* half-life of the sums of operations */
 #define LAG_NS (10 * 1000000000LL)
-
-/* ---- the summary of one window ---- */
 
 static ow_status make_model(struct window_summary *look, struct input *in, const char *importer,
 			    const char *step_marker, struct ow_error *err)
@@ -45,7 +44,7 @@ static ow_status make_model(struct window_summary *look, struct input *in, const
 	return model_freeze(&b);
 }
 
-/* Whether the steps are those that were asked for when the recording began. */
+/* Whether the steps are those that the user named when the recording began. */
 static bool is_named(const struct model *m, source_id source, struct str name)
 {
 	for (uint32_t i = 1; name.len && i < m->fact.count; i++)
@@ -73,7 +72,8 @@ static enum step_marker marker_of(const struct model *m, const struct phase_wind
 	return str_starts(name, STR("Optimizer.step#")) ? STEPS_OPTIMIZER : STEPS_REPEATED;
 }
 
-/* The process whose processor time is known, which is the one that makes the steps; otherwise the first process of the source. */
+/* The process whose processor time is known, which is the one that makes the steps; otherwise the first process of
+ * the source. */
 static uint32_t pid_of(const struct model *m, source_id source)
 {
 	uint32_t first = 0;
@@ -174,8 +174,6 @@ void window_summary_release(struct window_summary *look)
 	look->m = NULL;
 }
 
-/* ---- operations ---- */
-
 static int by_time(const void *a, const void *b)
 {
 	const struct window_op *x = a, *y = b;
@@ -185,7 +183,7 @@ static int by_time(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Keeps the longest `cap`, by putting the new one in the place of the shortest. */
+/* Keeps the `cap` longest operations: a new one replaces the shortest. */
 static void keep_longest(struct window_op *ops, size_t cap, size_t *count, struct str name,
 			 const struct op_stat *stat)
 {
@@ -227,8 +225,6 @@ ow_status window_summary_ops(struct window_summary *look, int64_t from_ns, int64
 		qsort(ops, *count, sizeof(*ops), by_time);
 	return OW_OK;
 }
-
-/* ---- files that are watched ---- */
 
 void watch_init(struct watch *w, struct mem *mem, int64_t span_ns, const char *step_marker)
 {
@@ -302,8 +298,6 @@ ow_status watch_add(struct watch *w, const char *path, struct ow_error *err)
 	return OW_OK;
 }
 
-/* ---- numbers ---- */
-
 static int by_value(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -340,8 +334,6 @@ uint32_t watch_recent(const struct watch_rank *r, int64_t after_ns, uint32_t lea
 	return n;
 }
 
-/* ---- ranks ---- */
-
 static bool is_running(const struct watch_file *f, uint32_t pid)
 {
 	for (size_t i = 0; i < f->follow.process_count; i++)
@@ -350,7 +342,7 @@ static bool is_running(const struct watch_file *f, uint32_t pid)
 	return false;
 }
 
-/* Processes without a rank that have ended make room for those that come after them. */
+/* Removes processes without a rank that have ended, to make room for new ones. */
 static void forget_ended(struct watch *w, struct watch_file *f, uint32_t pid)
 {
 	size_t kept = 0;
@@ -398,7 +390,7 @@ static struct watch_rank *rank_of(struct watch *w, struct watch_file *f, int32_t
 	return made;
 }
 
-/* Steps that were seen, and those that may be cut short, are passed over. True when it is a new one. */
+/* Adds a step unless it is already known or may be cut short; true when it is new. */
 static bool take_step(struct watch_rank *r, const struct window_step *s, int64_t begin_ns)
 {
 	struct watch_step step = { .start_ns = s->start_ns,
@@ -411,13 +403,14 @@ static bool take_step(struct watch_rank *r, const struct window_step *s, int64_t
 		r->all = step;
 		return false;
 	}
-	if (s->marker > r->marker) { /* these were not steps */
+	/* a more certain marker shows that the earlier steps were not steps */
+	if (s->marker > r->marker) {
 		r->marker = s->marker;
 		r->count = 0;
 		r->last_end_ns = TIME_UNKNOWN;
 	}
 	if (s->first && (r->last_end_ns == TIME_UNKNOWN || begin_ns >= r->last_end_ns)) {
-		r->all = step; /* what is known while there is no whole one */
+		r->all = step; /* kept until there is a complete step */
 		return false;
 	}
 	if (r->last_end_ns != TIME_UNKNOWN && s->start_ns < r->last_end_ns)
@@ -426,8 +419,6 @@ static bool take_step(struct watch_rank *r, const struct window_step *s, int64_t
 	r->last_end_ns = s->end_ns;
 	return true;
 }
-
-/* ---- operations ---- */
 
 static void add_op(struct watch_file *f, const struct window_op *op)
 {
@@ -472,8 +463,6 @@ static ow_status take_ops(struct watch_file *f, struct window_summary *look, int
 	return OW_OK;
 }
 
-/* ---- looking ---- */
-
 /* Sets the name of the job to the command of the first process that has events. */
 static void take_name(struct watch_file *f, const struct model *m)
 {
@@ -494,8 +483,8 @@ static bool has_optimizer(const struct watch_file *f)
 	return false;
 }
 
-/* Batches are taken for steps until there is an optimizer: a look at a part of the time that has one step or none must not
- * go back to that. */
+/* Once an optimizer was seen, batches do not count as steps any more: a part of the recording with one optimizer
+ * call or none must not change that. */
 static void expect_optimizer(struct watch *w, struct watch_file *f)
 {
 	if (w->step_marker || f->optimizer || !has_optimizer(f))
@@ -509,7 +498,7 @@ static void expect_optimizer(struct watch *w, struct watch_file *f)
 		}
 }
 
-/* Where the next look begins: with the steps that have not ended, but for ranks that do not move any more. */
+/* Where the next analysis begins: with the steps that have not ended, except on ranks without progress. */
 static int64_t look_from(const struct watch *w, const struct watch_file *f)
 {
 	int64_t wall = follow_wall(&f->follow, 0), newest = f->follow.newest_ns;
@@ -522,7 +511,8 @@ static int64_t look_from(const struct watch *w, const struct watch_file *f)
 		if (r->last_end_ns == TIME_UNKNOWN)
 			continue;
 		end = r->last_end_ns - wall;
-		if (r->marker == STEPS_REPEATED) /* a loop shows in many repetitions only */
+		/* a loop is recognised only after many repetitions */
+		if (r->marker == STEPS_REPEATED)
 			end = MIN(end,
 				  newest - MAX(w->span_ns, MIN(WATCH_KEEP_NS / REPEATED_STEPS,
 							       watch_step_median(r, 0, r->count)) *
@@ -545,7 +535,7 @@ static bool has_steps(const struct watch_file *f)
 	return false;
 }
 
-/* All that was looked at, as far as it was not before. */
+/* The range of time that was analysed and is new. */
 static void look_span(const struct window_summary *look, const struct watch_file *f, int64_t *from,
 		      int64_t *to)
 {
@@ -581,7 +571,8 @@ ow_status watch_take_summary(struct watch *w, struct watch_file *f, struct windo
 		from = MIN(from, s->start_ns);
 		to = MAX(to, s->end_ns);
 	}
-	if (*taken && f->ops_until_ns != INT64_MIN) { /* what was before is counted per second */
+	/* earlier operations were counted per second, not per step */
+	if (*taken && f->ops_until_ns != INT64_MIN) {
 		f->op_count = 0;
 		f->op_steps = f->op_ns = 0;
 		f->ops_until_ns = INT64_MIN;
@@ -596,8 +587,8 @@ ow_status watch_take_summary(struct watch *w, struct watch_file *f, struct windo
 	return from < to ? take_ops(f, look, from, to, ns / 1e9, ns, err) : OW_OK;
 }
 
-/* Where a step has more records than a look, none would ever be seen whole: then more is looked at. True when that is to be
- * done at once. */
+/* If a step has more records than one analysis, no complete step would ever be seen: then the limit is raised. True
+ * when the analysis is to be repeated at once. */
 static bool look_further(struct watch_file *f, const struct follow_range *range, uint32_t taken)
 {
 	bool expected = f->optimizer, cut_short = range->begin_ns > range->from_ns;
@@ -676,8 +667,6 @@ static ow_status look_if_due(struct watch *w, struct watch_file *f, bool now, st
 	}
 	return OW_OK; /* damage is shown with the job */
 }
-
-/* ---- use of processors ---- */
 
 static ow_status meter_processes(struct watch *w, struct watch_file *f, struct ow_error *err)
 {

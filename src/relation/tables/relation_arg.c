@@ -10,14 +10,15 @@
 #include "relation/columns.h"
 #include "wire/json/json.h"
 
-#define BLOCK 1024 /* events */
+#define BLOCK 1024 /* events in one block */
 
 struct arg_blocks {
-	uint64_t *first; /* row of each block's first argument; one more than blocks */
+	/* for each block: row of its first argument; one more entry marks the end */
+	uint64_t *first;
 	uint32_t count;
 };
 
-/* The arguments of a block, decoded. */
+/* The decoded arguments of one block of events. */
 struct decoded {
 	uint32_t count, cap;
 	uint32_t *events;
@@ -192,7 +193,7 @@ static ow_status decode_block(const struct table_part *p, uint32_t block, struct
 	return OW_OK;
 }
 
-/* The decoded block, from the memo when the previous column has decoded it. */
+/* The decoded block, from the memo if the previous column has already decoded it. */
 static ow_status get_block(const struct table_part *p, uint32_t block, struct table_vec *out,
 			   const struct decoded **d, struct ow_error *err)
 {

@@ -1,6 +1,7 @@
 /*
- * relation_diff.c: the relation `diff`: each run compared with the base, by default the first run. The comparison itself is src/diff; `opwatch diff`
- * also says what can be concluded. It has a parameter, so export and push, which write one run, leave it out.
+ * relation_diff.c: the relation `diff`: compares each run with the base, by default the first run. The comparison
+ * itself is in src/diff; `opwatch diff` also prints conclusions. The relation has a parameter, so export and push,
+ * which write one run, leave it out.
  */
 #include "diff/diff.h"
 #include "model/backing.h"
@@ -124,7 +125,7 @@ static int64_t extra_int(const struct table *t, const char *name)
 	return text ? strtoll(text, NULL, 10) : 0;
 }
 
-/* The time of both sides in which nothing was recorded, so that the rows sum to the steps. */
+/* Adds the row for the time of both sides in which nothing was recorded, so that the rows sum to the steps. */
 static void add_rest(const struct table *t, const struct row *rows, struct row *rest)
 {
 	*rest = (struct row){ .phase = STR("unexplained"),
@@ -180,7 +181,7 @@ static ow_status compare(struct table_part *part, const struct table_part *base,
 	return status;
 }
 
-/* The part of the run that is called so, or the first one. */
+/* Finds the part of the run with the given name, or the first one. */
 static ow_status find_base(const struct table *t, const struct table_part **base,
 			   struct ow_error *err)
 {

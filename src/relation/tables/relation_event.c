@@ -1,7 +1,7 @@
 /* relation_event.c: the relation `event`: one run of an op, or any other slice of time. */
 #include "relation/columns.h"
 
-/* An event is called by its own name, or as its op. */
+/* Fills the name of an event: its own, or else its op's. */
 static ow_status fill_name(const struct table_part *p, const struct table_column *c, uint64_t first,
 			   uint32_t n, struct table_vec *out, struct ow_error *err)
 {
@@ -17,7 +17,7 @@ static ow_status fill_name(const struct table_part *p, const struct table_column
 	return OW_OK;
 }
 
-/* A complete slice has no letter in the model. */
+/* Fills the letter ph of an event; a complete slice has none in the model. */
 static ow_status fill_ph(const struct table_part *p, const struct table_column *c, uint64_t first,
 			 uint32_t n, struct table_vec *out, struct ow_error *err)
 {

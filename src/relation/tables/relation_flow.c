@@ -8,7 +8,7 @@ static const struct path_column derived[] = {
 	{ NULL, NULL, NULL },
 };
 
-/* Ids are numbers or text. */
+/* Fills the id of a flow, which is a number or a text. */
 static ow_status fill_key(const struct table_part *p, const struct table_column *c, uint64_t first,
 			  uint32_t n, struct table_vec *out, struct ow_error *err)
 {

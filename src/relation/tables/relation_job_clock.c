@@ -1,6 +1,7 @@
 /*
- * relation_job_clock.c: the relation `job_clock`: how the clock of a rank runs against that of the lowest rank, a row per piece: a clock that was set during the
- * recording has several. ts + shift + drift × (ts - origin) is the time of the job. The work is in src/ranks; a job without fitted clocks has no rows.
+ * relation_job_clock.c: the relation `job_clock`: converts the clock of a rank to that of the lowest rank, a row for
+ * each piece: a clock that was set during the recording has several. ts + shift + drift × (ts - origin) is the time of
+ * the job. The analysis is in src/ranks; a job without fitted clocks has no rows.
  */
 #include "relation/job.h"
 
@@ -30,7 +31,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 	return rows_describe(t, members, sizeof(struct row), err);
 }
 
-/* A row per piece of each worker's clock. */
+/* Makes a row for each piece of each worker's clock. */
 static ow_status make_rows(struct table_part *part, const struct ranks_job *job,
 			   struct ow_error *err)
 {

@@ -1,7 +1,8 @@
 /*
- * relation_job_collective.c: the relation `job_collective`: one collective of one rank, split into waiting for the last rank and moving data. Rows with the same
- * `meeting` are one and the same collective. The work is in src/ranks. What a comparison on a server needs is there, too: keys of the pairing, and the
- * pause of own work in which the collective ends.
+ * relation_job_collective.c: the relation `job_collective`: one collective of one rank, split into waiting for the last
+ * rank and moving data. Rows with the same `meeting` are the same collective on different ranks. The analysis is in
+ * src/ranks. The relation also has what a comparison on a server needs: keys of the pairing, and the pause of own work
+ * in which the collective ends.
  */
 #include "relation/job.h"
 
@@ -117,7 +118,7 @@ static void set_row(const struct ranks_job *job, size_t number, const struct col
 	set_meeting(job, w, c, to);
 }
 
-/* Names of groups are copied once each: texts of the job go away with it. */
+/* Copies the names of groups, each once, because the job's texts are freed with the job. */
 static ow_status copy_names(struct table_part *part, const struct ranks_job *job, struct row *rows,
 			    size_t count, struct ow_error *err)
 {

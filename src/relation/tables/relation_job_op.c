@@ -1,4 +1,5 @@
-/* relation_job_op.c: the relation `job_op`: the own work of a rank by operation, up to 512 of them. The work is in src/ranks. */
+/* relation_job_op.c: the relation `job_op`: the own work of a rank for each operation, up to 512 of them. The
+ * analysis is in src/ranks. */
 #include "relation/job.h"
 
 struct row {
@@ -25,7 +26,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 	return rows_describe(t, members, sizeof(struct row), err);
 }
 
-/* A row per operation of each worker. */
+/* Makes a row for each operation of each worker. */
 static ow_status make_rows(struct table_part *part, const struct ranks_job *job,
 			   struct ow_error *err)
 {

@@ -1,6 +1,7 @@
 /*
- * relation_job_rank.c: the relation `job_rank`: one rank of a job: who it is, its clock against the lowest rank's, what its steps consist of, and whether it is
- * slower than its peers. The work is in src/ranks; docs/ranks.md says what the values mean.
+ * relation_job_rank.c: the relation `job_rank`: one rank of a job: its identity, its clock compared with the lowest
+ * rank's, the parts of its steps, and whether it is slower than its peers. The analysis is in src/ranks; docs/ranks.md
+ * explains the values.
  */
 #include "relation/job.h"
 
@@ -102,7 +103,8 @@ static void set_row(const struct table_part *part, const struct ranks_job *job, 
 		.first_ts = w->first_ns,
 		.last_ts = w->last_ns,
 		.events = (int64_t)w->events,
-		.fingerprint = (int64_t)(w->hash >> 1), /* INT64_MIN stands for nothing */
+		/* >> 1 keeps the hash positive: INT64_MIN stands for NULL */
+		.fingerprint = (int64_t)(w->hash >> 1),
 		.resolution = w->resolution_ns,
 		.has_device = w->has_device,
 		.whole_job = w->many,
@@ -123,7 +125,7 @@ static void set_row(const struct table_part *part, const struct ranks_job *job, 
 	set_times(job, w, to);
 }
 
-/* Texts of the job go away with it. */
+/* Copies the texts of a worker, because the job's texts are freed with the job. */
 static bool copy_texts(struct arena *arena, const struct worker *w, struct row *to)
 {
 	to->file = arena_str(arena, w->path);

@@ -1,5 +1,6 @@
 /*
- * relation_job_step.c: the relation `job_step`: one step of one rank: own work, waits and transfers, and what its time went to. The work is in src/ranks.
+ * relation_job_step.c: the relation `job_step`: one step of one rank: own work, waits and transfers, and the time of
+ * each phase. The analysis is in src/ranks.
  */
 #include "relation/job.h"
 

@@ -1,4 +1,5 @@
-/* relation_link.c: the relation `link`: joins two events: launch to kernel, send to receive, work to what waits for it. */
+/* relation_link.c: the relation `link`: joins two events: a launch and its kernel, a send and its receive, work and
+ * the call that waits for it. */
 #include "relation/columns.h"
 
 static const struct path_column derived[] = {

@@ -38,7 +38,7 @@ static ow_status fill_memory_count(const struct table_part *p, const struct tabl
 	return OW_OK;
 }
 
-/* Sums over the runs of the op in the step, as in the views; NULL where nothing is known. */
+/* Fills sums over the runs of the op in the step, as in the views; NULL where nothing is known. */
 static ow_status fill_memory(const struct table_part *p, const struct table_column *c,
 			     uint64_t first, uint32_t n, struct table_vec *out,
 			     struct ow_error *err)

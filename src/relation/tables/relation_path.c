@@ -1,6 +1,7 @@
 /*
- * relation_path.c: the relation `path`: the critical path of a step, piece by piece; the work is in src/replay. It has a parameter, so export and
- * push leave it out. A recording that cannot be replayed has no rows; `opwatch path` says why.
+ * relation_path.c: the relation `path`: the critical path of a step, piece by piece; the analysis is in src/replay. The
+ * relation has a parameter, so export and push leave it out. A recording that cannot be replayed has no rows; `opwatch
+ * path` prints the reason.
  */
 #include "model/backing.h"
 #include "relation/columns.h"

@@ -1,4 +1,4 @@
-/* relation_sample.c: the relation `sample`: one sample of a call stack, beside its leaf. */
+/* relation_sample.c: the relation `sample`: one sample of a call stack, with its leaf frame. */
 #include "relation/columns.h"
 
 static const struct path_column derived[] = {

@@ -1,7 +1,7 @@
 /*
  * relation_step.c: the relation `step`: one training or inference step, with the times that the view `steps` shows
- * (analyze/steps/steady.h), so steps of a rank do not overlap. Of several ranks the first one's times are here; the relation
- * `phase` has those of each.
+ * (analyze/steps/steady.h), so that steps of a rank do not overlap. If there are several ranks, the times are the first
+ * rank's; the relation `phase` has those of each rank.
  */
 #include "analyze/steps/phases.h"
 #include "model/backing.h"

@@ -13,18 +13,19 @@
 
 struct state {
 	struct trace_list list;
-	struct table_dict dicts[3]; /* by column.number: all but the next, arg_name, arg_op */
+	/* dictionaries, selected by column.number: arg_name, arg_op, and one for all other columns */
+	struct table_dict dicts[3];
 };
 
-#define AHEAD 32 /* rows for which memory is fetched beforehand */
+#define AHEAD 32 /* memory is prefetched for the row this far ahead */
 #define AT(member) (uint32_t) offsetof(struct trace_block, member)
 
-/* The part of rows [first, first + n) that lies in one span and, if the span was read as a whole, in one block.
- * column.stride is the place of the column in the block. */
+/* The part of rows [first, first + n) that lies in one span and, if the span was read from the file as a whole, in
+ * one block. column.stride is the offset of the column in the block. */
 struct piece {
 	const struct trace_span *span;
-	const struct trace_block *block; /* NULL: rows are refs */
-	uint64_t row;			 /* in the span, or in the block */
+	const struct trace_block *block; /* NULL: the rows are refs, not elements of a block */
+	uint64_t row;			 /* first row, in the span or in the block */
 	uint32_t n;
 };
 
@@ -50,7 +51,7 @@ static const void *in_block(const struct trace_block *block, const struct table_
 	return (const char *)block + c->stride + row * size;
 }
 
-/* The values of a piece whose elements lie in one block; false when they do not. */
+/* Copies the values of a piece whose elements are in one block; false when they are not. */
 static bool copy_piece(const struct piece *piece, const struct table_column *c, size_t size,
 		       void *to)
 {
@@ -76,7 +77,8 @@ static uint32_t event_ph(const struct state *s, const struct trace_span *span, u
 
 	if (!span->is_trace)
 		ph = m->event.dur_ns[event] == TIME_UNKNOWN ? 'i' : 'X';
-	else if (!ph || (!span->listed && ph == 'B')) /* its end is known, too */
+	else if (!ph ||
+		 (!span->listed && ph == 'B')) /* a complete slice, or a begin whose end is known */
 		ph = 'X';
 	return s->list.elements.letters[ph];
 }
@@ -90,7 +92,7 @@ static uint32_t event_name(const struct model *m, const struct trace_span *span,
 	return span->is_trace ? m->op.name[op].v : m->op.type[op].v;
 }
 
-/* The args.name of an event, as far as its op determines it. */
+/* The args.name of an event, if its op determines it. */
 static inline uint32_t event_label(const struct trace_list *list, uint32_t event)
 {
 	const struct event_table *e = &list->m->event;
@@ -168,7 +170,7 @@ static uint32_t code_of(const struct table_part *p, const struct trace_span *spa
 	return flow && c->stride == AT(cat) ? m->flow.category[at].v : 0;
 }
 
-/* The event of a row some places further on, to prefetch: events of many tracks lie apart in memory. */
+/* The event of a row some places ahead, to prefetch it: events of many tracks are far apart in memory. */
 static inline uint32_t event_ahead(const struct piece *piece, uint32_t i)
 {
 	uint32_t ref = i + AHEAD < piece->n ? piece->span->refs[piece->row + i + AHEAD] : 0;
@@ -176,8 +178,8 @@ static inline uint32_t event_ahead(const struct piece *piece, uint32_t i)
 	return ref < TRACE_EVENTS_MAX ? ref : 0;
 }
 
-/* Labels, a usual key of GROUP BY. Whether a row is an event is unpredictable, so that test has no branch; the test
- * for the few elements read from the file has one. */
+/* Fills labels, a frequent GROUP BY key. Whether a row is an event is unpredictable, so that test has no branch; the
+ * test for the few elements read from the file has one. */
 static void fill_labels(const struct table_part *p, const struct piece *piece,
 			const struct table_column *c, uint32_t *to)
 {
@@ -197,7 +199,7 @@ static void fill_labels(const struct table_part *p, const struct piece *piece,
 	}
 }
 
-/* Rows that lie in no block. */
+/* Fills codes of rows that are not in a block. */
 static void fill_codes(const struct table_part *p, const struct piece *piece,
 		       const struct table_column *c, uint32_t *to)
 {
@@ -268,7 +270,7 @@ static ow_status fill_number(const struct table_part *p, const struct table_colu
 							 piece.span->refs[piece.row + i]);
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		/* Below are "none" and text. */
+		/* Smaller values stand for "none" or a text. */
 		if (to[i] > MODEL_TEXT_NUMBER + UINT32_MAX)
 			continue;
 		vec_null(out, n, i);
@@ -277,7 +279,7 @@ static ow_status fill_number(const struct table_part *p, const struct table_colu
 	return OW_OK;
 }
 
-/* The duration in the file: a begin has none, nor has an event whose end was found elsewhere. */
+/* The duration as in the file: a begin event has none, nor has an event whose end is a separate element. */
 static inline int64_t event_dur(const struct event_table *e, const struct trace_span *span,
 				uint32_t event)
 {
@@ -311,7 +313,7 @@ static double time_of(const struct table_part *p, const struct trace_span *span,
 				    : trace_micros(m->counter.ts_ns[at] - span->base_ns);
 }
 
-/* Durations, which people add up; see fill_labels. */
+/* Fills durations, a frequent argument of SUM; branches as in fill_labels. */
 static void fill_durs(const struct table_part *p, const struct piece *piece,
 		      const struct table_column *c, double *to)
 {
@@ -333,7 +335,7 @@ static void fill_durs(const struct table_part *p, const struct piece *piece,
 	}
 }
 
-/* Rows that lie in no block. */
+/* Fills times of rows that are not in a block. */
 static void fill_times(const struct table_part *p, const struct piece *piece,
 		       const struct table_column *c, double *to)
 {
@@ -345,7 +347,7 @@ static void fill_times(const struct table_part *p, const struct piece *piece,
 		to[i] = time_of(p, piece->span, c, piece->span->refs[piece->row + i]);
 }
 
-/* NaN means unknown. */
+/* Marks NaN values as NULL. */
 static void null_unknown(struct table_vec *out, uint32_t n)
 {
 	double *values = out->values;
@@ -414,7 +416,7 @@ static ow_status fill_source(const struct table_part *p, const struct table_colu
 	return OW_OK;
 }
 
-/* The text of the arguments of an element, from the file. */
+/* Reads the text of an element's arguments from the file. */
 static ow_status text_at(const struct table_part *p, const struct trace_span *span, uint64_t offset,
 			 uint32_t size, struct arena *arena, struct str *text, struct ow_error *err)
 {
@@ -437,7 +439,7 @@ static ow_status element_args(const struct table_part *p, const struct trace_spa
 	return text_at(p, span, block->args_offset[row], block->args_size[row], arena, text, err);
 }
 
-/* A counter's arguments are its series; the model has each as a row of its own. */
+/* Makes the arguments of a counter event: its series, each of which is a row in the model. */
 static ow_status counter_args(const struct model *m, uint32_t row, struct arena *arena,
 			      struct str *text, struct ow_error *err)
 {
@@ -583,7 +585,7 @@ static ow_status prepare(struct table *t, struct table_part *part, struct ow_err
 	return OW_OK;
 }
 
-/* Reads the names of arguments when a query needs them and the model does not have them. */
+/* Reads the names of arguments, if a query needs them and the model does not have them. */
 static ow_status need(struct table_part *part, const struct table_column *c, struct ow_error *err)
 {
 	struct state *s = part->state;

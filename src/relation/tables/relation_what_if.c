@@ -1,6 +1,7 @@
 /*
- * relation_what_if.c: the relation `what_if`: one row per run, what a step would take with the changes of `opwatch what-if`; the work is in src/replay.
- * It has a parameter, so export and push leave it out. Without a change the row has the measured and the replayed step.
+ * relation_what_if.c: the relation `what_if`: one row for each run: the predicted time of a step with the changes of
+ * `opwatch what-if`; the analysis is in src/replay. The relation has a parameter, so export and push leave it out.
+ * Without a change the row has the measured and the replayed step.
  */
 #include "model/backing.h"
 #include "relation/columns.h"
@@ -39,7 +40,7 @@ static ow_status describe(struct table *t, struct ow_error *err)
 	return rows_describe(t, members, sizeof(struct row), err);
 }
 
-/* The texts between ';', without blanks around them. */
+/* Splits a text at ';' and removes blanks around the parts. */
 static ow_status split_changes(struct arena *arena, struct str text, const char **out,
 			       size_t *count, struct ow_error *err)
 {
@@ -72,7 +73,7 @@ static int64_t number(const struct table *t, const char *name)
 	return text && strcmp(text, "null") != 0 ? strtoll(text, NULL, 10) : ROW_UNKNOWN;
 }
 
-/* The reason is a footer, too, as plain text. */
+/* The reason why there is no prediction, as plain text; the table's footer has it, too. */
 static struct str reason(const struct table *t, struct arena *arena)
 {
 	static const char before[] = "refused: ";

@@ -8,7 +8,7 @@
 
 #define AT_ONCE 4096
 
-/* Iterator::Model::Map, of tf.data, is the name in the file of the op Iterator/Model/Map. */
+/* The op name of a tf.data label: Iterator::Model::Map in the file is the op Iterator/Model/Map. */
 static struct str path_of(struct str label, struct buf *path)
 {
 	buf_clear(path);
@@ -27,7 +27,7 @@ static bool is_path(const struct model *m, uint32_t op)
 	return str_starts(model_str(m, m->op.name[op]), STR("Iterator/"));
 }
 
-/* Strings that occur in the files: the first ones, if there is one file. */
+/* The number of strings that come from the files: they are first in the string table, if there is one file. */
 static uint32_t file_strings(const struct model *m)
 {
 	uint32_t strings = 0;
@@ -38,7 +38,7 @@ static uint32_t file_strings(const struct model *m)
 	return strings;
 }
 
-/* For a path that is not a string of the file: finds the string from which it was made. */
+/* Finds labels of ops whose name is not a string of the file: the string from which the name was made. */
 static bool find_path_labels(struct trace_list *list)
 {
 	const struct model *m = list->m;
@@ -57,7 +57,7 @@ static bool find_path_labels(struct trace_list *list)
 		ok = !path.failed;
 		if (!op || m->op.name[op].v < strings)
 			continue;
-		/* With a second one the label is ambiguous. */
+		/* If a second string matches, the label is ambiguous and is not used. */
 		list->labels[op] = list->labels[op] == TRACE_NO_LABEL ? i : 0;
 	}
 	buf_release(&path);
@@ -105,19 +105,19 @@ static ow_status intern_value(struct trace_texts *texts, struct json_value value
 	return OW_OK;
 }
 
-/* One key of the arguments of events, for one span. */
+/* State while one key of the events' arguments is read, for one span. */
 struct reading {
 	struct trace_list *list;
 	const struct trace_span *span;
 	const char *key;
 	struct trace_texts *texts;
-	bool labels; /* where the name of the op will do, it is taken */
+	bool labels; /* values that equal the name of the op are taken from there */
 	uint32_t *codes;
 	struct arena arena;
 	struct buf scratch;
 };
 
-/* Sets the values known without reading; true if those are all. */
+/* Sets the value if it is known without reading; true if it is. */
 static bool take_known(const struct reading *r, uint32_t ref, uint32_t *code)
 {
 	const struct model *m = r->list->m;
@@ -191,7 +191,7 @@ static ow_status read_spans(struct trace_list *list, enum trace_key key, struct 
 
 		if (!needs_reading(span, key))
 			continue;
-		if (!*codes) /* or from a try that failed */
+		if (!*codes) /* unless an earlier attempt, which failed, has allocated it */
 			*codes = mem_alloc(list->mem, span->count * sizeof(**codes));
 		if (!*codes)
 			return error_no_memory(err);

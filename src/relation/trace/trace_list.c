@@ -7,11 +7,13 @@
 
 /* Events, flows and counters of each source, in the order of their tables. */
 struct by_source {
-	uint64_t *start[3]; /* [kind][source]; where the next source begins */
+	/* start[kind][source]: index at which the rows of the source begin; the next entry is the end */
+	uint64_t *start[3];
 	uint32_t *rows[3];
 	uint64_t count[3];
-	uint64_t *events; /* of sources that are listed in file order; not in the above */
-	bool *listed;	  /* whether they are */
+	/* for each source that is listed in file order: number of its events, which are not in `start` */
+	uint64_t *events;
+	bool *listed; /* for each source: whether it is listed in file order */
 	uint32_t sources;
 };
 
@@ -22,13 +24,13 @@ static bool is_listed(const struct model *m, uint32_t source)
 	return l && l->plain && source < m->input_cap && m->inputs[source];
 }
 
-/* Rows of one table that follow each other on one track. */
+/* Consecutive rows of one table that are on one track. */
 struct stretch {
 	const struct model *m;
 	enum trace_ref_kind kind;
 	const track_id *tracks;
-	uint32_t rows;		     /* of the table */
-	uint32_t first, end, source; /* end is 1 before the first */
+	uint32_t rows;		     /* number of rows of the table */
+	uint32_t first, end, source; /* end is 1 before the first stretch */
 	bool listed;
 };
 
@@ -59,7 +61,7 @@ static bool next_stretch(struct stretch *s)
 	return true;
 }
 
-/* Whether a row of the table is one of trace_events. */
+/* Whether a row of the model's table is also a row of trace_events. */
 static inline bool has_row(const struct stretch *s, uint32_t row)
 {
 	if (!s->source || !s->listed)
@@ -69,7 +71,7 @@ static inline bool has_row(const struct stretch *s, uint32_t row)
 	return s->kind == REF_FLOW && !COLUMN_GET(s->m->flow.event, row).v;
 }
 
-/* start[source + 1] becomes how many a source has. */
+/* Counts the rows of each source in start[source + 1]. */
 static void count_rows(const struct model *m, enum trace_ref_kind kind, uint64_t *start)
 {
 	for (struct stretch s = stretches(m, kind); next_stretch(&s);)
@@ -77,7 +79,7 @@ static void count_rows(const struct model *m, enum trace_ref_kind kind, uint64_t
 			start[s.source + 1] += has_row(&s, i);
 }
 
-/* After count_rows. */
+/* Lists the rows of each source; called after count_rows. */
 static ow_status list_rows(const struct trace_list *list, struct by_source *b,
 			   enum trace_ref_kind kind, struct ow_error *err)
 {
@@ -109,7 +111,7 @@ static void release_by_source(const struct trace_list *list, struct by_source *b
 	mem_free(list->mem, b->listed, b->sources * sizeof(*b->listed));
 }
 
-/* After collecting, start[s] is where the rows of s end. */
+/* The rows of a source. After list_rows, start[s] is the index at which the rows of source s end. */
 static uint32_t *rows_of(const struct by_source *b, enum trace_ref_kind kind, uint32_t source,
 			 uint64_t *count)
 {
@@ -119,7 +121,7 @@ static uint32_t *rows_of(const struct by_source *b, enum trace_ref_kind kind, ui
 	return b->rows[kind] + begin;
 }
 
-/* Flows of the tables, and elements that must be read, as the listing counts them. */
+/* Whether the counts of the listing agree with the tables: flows, and elements that must be read. */
 static bool fits(const struct trace_listing *l, uint64_t events, uint64_t flows)
 {
 	uint64_t counted = 0, counters = 0, to_read = 0;
@@ -235,7 +237,7 @@ static ow_status scan_source(struct trace_list *list, uint32_t source, struct ow
 	return OW_OK;
 }
 
-/* What the model holds, and nothing is known of a file. */
+/* Lists the rows that the model holds, for a source whose file order is unknown. */
 static void tell_source(struct trace_list *list, const struct by_source *b, uint32_t source,
 			uint32_t *refs)
 {
@@ -311,7 +313,7 @@ ow_status trace_list_init(struct trace_list *list, struct mem *mem, const struct
 	list->span_cap = (uint32_t)cap;
 	if (!trace_list_find_labels(list))
 		return error_no_memory(err);
-	/* All letters, so that no text is added when rows are read. */
+	/* Adds all letters now, so that no text has to be added while rows are read. */
 	for (int letter = ' ' + 1; letter < 0x7f; letter++)
 		if (!trace_rows_letter(&list->elements, (uint8_t)letter, &code))
 			return error_no_memory(err);

@@ -9,16 +9,16 @@
 
 #include "relation/trace/trace_scan.h"
 
-/* What a row is. */
+/* The table or list that a row of trace_events refers to. */
 enum trace_ref_kind {
 	REF_EVENT,
 	REF_FLOW,
 	REF_COUNTER,
-	REF_ELEMENT, /* of trace_list.elements */
-	REF_LISTED   /* of the listing's counters */
+	REF_ELEMENT, /* an index of trace_list.elements */
+	REF_LISTED   /* an index of the listing's counters */
 };
 
-/* 31 bits for events, 29 for the others. */
+/* A ref has 31 bits for an event, or 29 for other kinds. */
 #define TRACE_EVENTS_MAX (UINT32_C(1) << 31)
 #define TRACE_OTHERS_MAX (UINT32_C(1) << 29)
 
@@ -39,7 +39,7 @@ static inline uint32_t trace_make_ref(enum trace_ref_kind kind, uint64_t row)
 		       : TRACE_EVENTS_MAX | (uint32_t)(kind - REF_FLOW) << 29 | (uint32_t)row;
 }
 
-/* In a listed source: the event was made from other elements, which are listed themselves. */
+/* Whether an event of a listed source was made from other elements, which are rows themselves. */
 static inline bool trace_is_made(const struct model *m, uint32_t event)
 {
 	uint8_t ph = COLUMN_GET(m->event.ph, event);
@@ -47,7 +47,7 @@ static inline bool trace_is_made(const struct model *m, uint32_t event)
 	return ph && strchr("ETbneSpFstfCM", ph);
 }
 
-/* N, O, D: they have arguments, none of which is called name. */
+/* Whether an event is an object event (N, O, D), whose arguments never include "name". */
 static inline bool trace_is_object(const struct model *m, uint32_t event)
 {
 	uint8_t ph = COLUMN_GET(m->event.ph, event);
@@ -55,21 +55,21 @@ static inline bool trace_is_object(const struct model *m, uint32_t event)
 	return ph == 'N' || ph == 'O' || ph == 'D';
 }
 
-/* Whether the arguments of events are called like their ops. */
+/* Whether args.name of events equals the name of their ops: never, mostly, always. */
 enum trace_labels { LABELS_NONE, LABELS_MOST, LABELS_ALL };
 
-/* Rows of one source. */
+/* The rows of one source. */
 struct trace_span {
 	uint64_t first, count;
 	uint32_t source;
-	bool is_trace; /* names of events are those of their ops, not types */
-	bool listed;   /* order and units of the file */
+	bool is_trace; /* events are named like their ops, not like types */
+	bool listed;   /* rows have the order and units of the file */
 	enum trace_labels labels;
-	int64_t base_ns; /* to be taken off */
+	int64_t base_ns; /* base time, subtracted from all times */
 	const struct trace_listing_counter *counters;
-	const uint32_t *refs; /* NULL: the elements from first_element on */
+	const uint32_t *refs; /* NULL: the rows are the elements from first_element on */
 	uint64_t first_element;
-	/* For events, from their arguments; NULL until read. With LABELS_ALL the first is not used. */
+	/* For events, codes of their arguments name and op; NULL until read. With LABELS_ALL, arg_name is not used. */
 	uint32_t *arg_name, *arg_op;
 };
 
@@ -77,24 +77,25 @@ struct trace_list {
 	struct mem *mem;
 	const struct model *m;
 	struct trace_rows elements;
-	uint32_t *refs; /* of all sources */
+	uint32_t *refs; /* refs of all sources */
 	size_t ref_cap;
 	struct trace_span *spans;
 	uint32_t span_count, span_cap;
 	uint64_t rows;
-	uint32_t *labels; /* by op: the code of args.name of its events, see trace_list_is_label */
-	/* Dictionaries of arg_name and arg_op, which continue elements.texts; one each, because one that is in use
-	 * must not grow. */
+	/* for each op: the code of args.name of its events, see trace_list_is_label */
+	uint32_t *labels;
+	/* Dictionaries of arg_name and arg_op, which continue elements.texts. There are two, because a dictionary
+	 * that is in use must not grow. */
 	struct trace_texts args[2];
 	bool args_read[2];
 };
 
-/* `scan`: all traces are read from their files, for tests. Release it also after a failure. */
+/* Lists the rows of all sources. `scan`: all traces are read from their files, for tests. The caller calls
+ * trace_list_release, also after a failure. */
 ow_status trace_list_init(struct trace_list *list, struct mem *mem, const struct model *m,
 			  bool scan, struct ow_error *err);
-/* ---- trace_args.c ---- */
 #define TRACE_NO_LABEL UINT32_MAX
-/* Finds the labels of ops. False without memory. */
+/* Finds the labels of ops; false if memory runs out. */
 bool trace_list_find_labels(struct trace_list *list) OW_MUST_CHECK;
 /* Whether args.name of an event follows from its op, in a listing with the flag `labelled`. */
 static inline bool trace_list_is_label(const struct trace_list *list, uint32_t event)
@@ -105,15 +106,14 @@ static inline bool trace_list_is_label(const struct trace_list *list, uint32_t e
 	       trace_is_object(list->m, event);
 }
 enum trace_key { KEY_NAME, KEY_OP };
-/* Reads args.name, or args.op, of events that need it, once; later calls do nothing. Sets *dict. */
+/* Reads args.name, or args.op, of the events that need it, once; later calls only set *dict. */
 ow_status trace_list_read_args(struct trace_list *list, enum trace_key key, struct table_dict *dict,
 			       struct ow_error *err);
-/* ---- trace_sorted.c ---- */
-/* Rows of a listed source in the order of its file; *done is false when the order is unknown. Elements that are
- * still to be read get the next numbers. Counts the events whose label does not follow from their op. */
+/* Lists the rows of a listed source in the order of its file; *done is false when the order is unknown. Elements
+ * that are still to be read get the next numbers. It also counts the events whose label does not follow from their
+ * op. */
 ow_status trace_list_order(const struct trace_list *list, uint32_t source, const uint32_t *flows,
 			   uint32_t *refs, uint64_t *others, bool *done, struct ow_error *err);
-/* ---- trace_list.c ---- */
 void trace_list_release(struct trace_list *list);
 const struct trace_span *trace_list_span(const struct trace_list *list, uint64_t row);
 

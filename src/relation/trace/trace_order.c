@@ -1,15 +1,15 @@
 /*
- * trace_order.c: a bit map of the places at which elements of a file begin, and counts of the bits before each word;
- * trace_sorted.c turns the place of an element into its row number with it. Elements too small for a bit of their
- * own ("tiny") are in a sorted list. Places are not compared or sorted. Two elements in one bit make it fail, and
- * the caller then reads the file instead.
+ * trace_order.c: a bit map of the file positions at which elements begin, and counts of the bits before each word;
+ * trace_sorted.c uses it to turn the position of an element into its row number. Elements too small for a bit of their
+ * own ("tiny") are in a sorted list. Positions are not compared or sorted. If two elements share a bit the order fails,
+ * and the caller reads the file instead.
  */
 #include "relation/trace/trace_order.h"
 
 #include "base/vec.h"
 
-/* Writes to every page once. Bits are read before they are set: a page that is first read, then written, would fault
- * twice. */
+/* Writes to every page once, because bits are read before they are set: a page that is first read, then written,
+ * would fault twice. */
 static void touch(volatile uint64_t *bits, size_t count)
 {
 	for (size_t i = 0; i < count; i += 4096 / sizeof(*bits))
@@ -69,7 +69,7 @@ void trace_order_count(struct trace_order *o)
 	o->failed |= count >= TRACE_HAS_TINY;
 }
 
-/* How many tiny elements begin before a place. */
+/* The number of tiny elements that begin before a place. */
 static size_t find_tiny(const struct trace_order *o, uint64_t place)
 {
 	size_t low = 0, high = o->tiny_count;

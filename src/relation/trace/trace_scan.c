@@ -1,8 +1,8 @@
 /*
- * trace_scan.c: reads elements of the traceEvents lists of a file into columns: all of them, or those at given
- * places. trace_list.c calls it for rows that the model does not hold in full. Values are kept as written; nothing
- * is paired, nested or repaired here, which is the importer's work. Damaged elements are skipped silently: the
- * importer has reported them.
+ * trace_scan.c: reads elements of the traceEvents lists of a file into columns: all of them, or those at given places.
+ * trace_list.c calls it for rows that the model does not hold in full. Values are kept as written; pairing, nesting and
+ * repairing are the importer's work. Damaged elements are skipped without a note, because the importer has reported
+ * them.
  */
 #include "relation/trace/trace_scan.h"
 
@@ -42,7 +42,7 @@ bool trace_rows_letter(struct trace_rows *r, uint8_t letter, uint32_t *code)
 	return true;
 }
 
-/* Strings decoded, numbers and literals as they are, null is none. */
+/* Interns a value: strings decoded, numbers and literals as written; null is none. */
 static bool intern_value(struct trace_rows *r, struct json_value value, uint32_t *code)
 {
 	struct str text = json_text(value);
@@ -61,7 +61,7 @@ static bool intern_value(struct trace_rows *r, struct json_value value, uint32_t
 	return ok;
 }
 
-/* Few and short: most are the one before. */
+/* Interns a category. Categories are few and short, and mostly equal to the previous one. */
 static bool intern_cat(struct trace_rows *r, struct json_value value, uint32_t *code)
 {
 	if (r->last_cat && value.kind == JSON_STRING &&
@@ -92,7 +92,7 @@ static bool intern_ph(struct trace_rows *r, struct json_value value, uint32_t *c
 	return true;
 }
 
-/* Where the next row goes: a block, and the place in it. */
+/* The block and the index in it for the next row. */
 static struct trace_block *next_row(struct trace_rows *r, size_t *at)
 {
 	*at = (size_t)(r->count % TRACE_BLOCK);
@@ -109,7 +109,8 @@ static struct json_value field(const struct json_event *ev, enum json_field f)
 	return json_event_has(ev, f) ? ev->value[f] : (struct json_value){ 0 };
 }
 
-/* Whether a text is a whole number as people write it: "007" and "1e2" are names. The model takes names of threads the same way. */
+/* Whether a text is a whole number as people write it: "007" and "1e2" are names. The importer treats thread names
+ * in the same way. */
 static bool is_whole_number(struct str text)
 {
 	struct str digits = str_starts(text, STR("-")) ? str_skip(text, 1) : text;
@@ -131,7 +132,7 @@ static int64_t number_of(struct json_value value)
 	return TRACE_NO_NUMBER;
 }
 
-/* With up to three decimals the nanoseconds are exact, and so are the nearest microseconds. */
+/* Converts a time. With up to three decimals the nanoseconds are exact, and so are the nearest microseconds. */
 static double time_of(struct json_value value)
 {
 	double number;
@@ -149,7 +150,7 @@ static double time_of(struct json_value value)
 static bool intern_op(struct trace_rows *r, struct json_value op, struct json_value name,
 		      uint32_t name_code, uint32_t *code)
 {
-	/* In TensorFlow's timelines the event is called by its op. */
+	/* In TensorFlow's timelines the op is the name of the event. */
 	if (op.kind == JSON_STRING && name.kind == JSON_STRING &&
 	    str_eq(json_text(op), json_text(name))) {
 		*code = name_code;
@@ -189,7 +190,7 @@ static bool take_event(struct trace_rows *r, const struct json_scan *scan,
 	       intern_op(r, found[1], name, b->name[i], &b->arg_op[i]);
 }
 
-/* One list of events. The index also counts elements that are not events: it is the place in the list. */
+/* Reads one list of events. The index also counts elements that are not events: it is the place in the list. */
 static ow_status scan_list(struct trace_rows *r, struct json_scan *scan, uint32_t *index,
 			   struct ow_error *err)
 {
@@ -225,7 +226,8 @@ ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, struct o
 	struct input quiet = *in;
 	uint32_t index = 0;
 
-	quiet.progress = NULL; /* it has been read once: that was the progress */
+	/* no progress is reported, because the importer has already reported reading this file */
+	quiet.progress = NULL;
 	json_scan_init(&scan, &quiet, err);
 	while (status == OW_OK) {
 		enum json_item_kind kind = json_scan_document(&scan, &doc, &item);
@@ -243,11 +245,11 @@ ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, struct o
 	return status;
 }
 
-#define AT_ONCE ((size_t)512 << 10) /* bytes of them */
+#define AT_ONCE ((size_t)512 << 10) /* bytes of elements that are read at once */
 
-/* Texts of elements, one after the other, as a list of their own. */
+/* Texts of elements, one after the other, scanned as a list of their own. */
 struct batch {
-	const uint64_t *elements; /* of the listing */
+	const uint64_t *elements; /* offsets of the elements, from the listing */
 	size_t count;
 	struct buf text;
 };

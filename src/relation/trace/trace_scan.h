@@ -11,12 +11,13 @@
 #include <math.h>
 
 #define TRACE_NO_NUMBER INT64_MIN
-#define TRACE_BLOCK 65536 /* rows */
+#define TRACE_BLOCK 65536 /* rows of a block */
 
-/* Elements, column by column. Texts are codes of the dictionary, 0 = none; times are microseconds, NaN = none. */
+/* Elements in columns. Texts are codes of the dictionary, 0 = none; times are microseconds, NaN = none. */
 struct trace_block {
 	double ts[TRACE_BLOCK], dur[TRACE_BLOCK];
-	int64_t pid[TRACE_BLOCK], tid[TRACE_BLOCK]; /* TRACE_NO_NUMBER when absent or text */
+	/* TRACE_NO_NUMBER if the value is missing or a text */
+	int64_t pid[TRACE_BLOCK], tid[TRACE_BLOCK];
 	uint64_t args_offset[TRACE_BLOCK];
 	uint32_t args_size[TRACE_BLOCK], index[TRACE_BLOCK];
 	uint32_t ph[TRACE_BLOCK], cat[TRACE_BLOCK], name[TRACE_BLOCK];
@@ -29,11 +30,11 @@ struct trace_rows {
 	size_t block_count, block_cap;
 	uint64_t count;
 	struct trace_texts texts;
-	uint32_t letters[256]; /* codes of ph */
+	uint32_t letters[256]; /* for each character: the code of ph with that letter */
 	uint32_t last_cat;
 };
 
-/* False without memory; release it all the same. */
+/* False if memory runs out; the caller calls trace_rows_release in any case. */
 bool trace_rows_init(struct trace_rows *r, struct mem *mem, const struct model *m) OW_MUST_CHECK;
 void trace_rows_release(struct trace_rows *r);
 /* Appends all elements of an input. */
@@ -41,9 +42,9 @@ ow_status trace_rows_scan(struct trace_rows *r, const struct input *in, struct o
 /* Appends the elements of a listing that the model does not hold in full. Their index is 0. */
 ow_status trace_rows_read(struct trace_rows *r, const struct input *in, const uint64_t *elements,
 			  size_t count, struct ow_error *err);
-/* The code of a text of one letter. */
+/* Finds the code of a text of one letter; false if memory runs out. */
 bool trace_rows_letter(struct trace_rows *r, uint8_t letter, uint32_t *code) OW_MUST_CHECK;
-/* Microseconds as people write them, NaN for TIME_UNKNOWN. */
+/* Nanoseconds as microseconds; NaN for TIME_UNKNOWN. */
 static inline double trace_micros(int64_t ns)
 {
 	/* Times since 1970 in nanoseconds are more than a double holds; in microseconds they are not. */

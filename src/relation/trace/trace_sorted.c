@@ -1,17 +1,17 @@
 /*
- * trace_sorted.c: the rows of a listed source in the order of its file, see trace_list.h. The model has events by track
- * and time. All tracks are read side by side, a stretch of the file at a time, which keeps the written rows in the
- * cache. A track that is not quite in the order of the file only takes longer.
+ * trace_sorted.c: lists the rows of a listed source in the order of its file, see trace_list.h. The model has events by
+ * track and time. All tracks are read side by side, one section of the file at a time, which keeps the written rows in
+ * the cache. A track that is not quite in the order of the file only takes longer.
  */
 #include "relation/trace/trace_list.h"
 
 #include "base/vec.h"
 #include "relation/trace/trace_order.h"
 
-#define AT_ONCE ((uint64_t)2 << 20) /* bytes of the file */
-#define SHORT 1024		    /* rows: tracks this short are read together */
+#define AT_ONCE ((uint64_t)2 << 20) /* bytes of one section of the file */
+#define SHORT 1024		    /* tracks with fewer rows than this are read together */
 
-/* Events that follow each other, of one source. */
+/* Consecutive events of one source. */
 struct lane {
 	uint32_t next, end;
 };
@@ -105,7 +105,7 @@ static bool add_places(struct sorting *s)
 	return true;
 }
 
-/* Elements that did not become events; the next to be read has the number `element`. */
+/* Places elements that did not become events; the next one to be read has the number `element`. */
 static void place_elements(const struct sorting *s, const uint32_t *flows, uint64_t element)
 {
 	const struct trace_listing *l = model_listing(s->m, s->source);

@@ -10,14 +10,14 @@
 struct trace_texts {
 	struct mem *mem;
 	const struct model *m;
-	const struct trace_texts *base; /* looked up first; may be NULL */
-	struct str *list;		/* [0] stands for none */
+	const struct trace_texts *base; /* dictionary that is searched first; may be NULL */
+	struct str *list;		/* index 0 stands for none */
 	size_t count, cap;
-	struct map map; /* of what neither the model nor base has */
+	struct map map; /* texts that neither the model nor `base` has */
 	struct arena arena;
 };
 
-/* False without memory; release it all the same. */
+/* False if memory runs out; the caller calls trace_texts_release in any case. */
 bool trace_texts_init(struct trace_texts *t, struct mem *mem, const struct model *m,
 		      const struct trace_texts *base) OW_MUST_CHECK;
 void trace_texts_release(struct trace_texts *t);
