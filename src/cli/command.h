@@ -35,7 +35,8 @@ struct args {
 	size_t given_count;
 	bool verbose, version, help;
 
-	struct options options; /* values of tree_options, part_options and --limit */
+	struct options
+		options; /* values of tree_options, part_options, shown_options and --limit */
 
 	struct { /* values of input_options */
 		struct ow_open_options open;
@@ -73,7 +74,7 @@ struct command {
 	bool has_answer;     /* --help lists the columns of ow_answer_columns */
 	const char *examples[2];
 	struct option_group own; /* options for fields of args->own, or of args */
-	const struct option_group *groups[6];
+	const struct option_group *groups[7];
 	size_t own_size;
 	void (*init)(void *own); /* sets the defaults of args->own that are not zero; or NULL */
 	/* Returns whether the view `word` accepts an option of the groups; NULL: all options. */
@@ -99,14 +100,16 @@ extern const struct option_group
 extern const struct option_group input_options;
 extern const struct option_group
 	output_options; /* options for the output: --json, --csv, --ndjson, --arrow, --parquet, --to, --out, … */
-/* options that select a part of a profile: --step, --rank, … */
+/* options that select a part of a profile: --step, --time-range, --rank */
 extern const struct option_group part_options;
+/* options for what is shown of names and samples: --full-names, --metric, --style */
+extern const struct option_group shown_options;
 extern const struct option_group tree_options; /* the 21 options of tfprof */
 extern const struct option_group peak_options; /* the option --peak of the roofline */
 /* options that group files into runs and name them */
 extern const struct option_group run_options;
 extern const struct option_group server_options; /* options for a server: --on, --password-file */
-/* Returns the options of part_options alone, for functions that refuse all others; those of trees have tfprof's defaults. */
+/* Returns the options of part_options and shown_options alone, for functions that refuse all others; those of trees have tfprof's defaults. */
 struct ow_view_options part_of_view(const struct args *args);
 
 #define OPTION_STEP                                                                                \

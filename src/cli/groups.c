@@ -97,6 +97,9 @@ static const struct option part_table[] = {
 	OPTION_TIME_RANGE,
 	{ "rank", STORE_INT32(struct args, options.view.rank, 0, INT32_MAX), .argument = "N",
 	  .help = "show only what this rank recorded" },
+};
+
+static const struct option shown_table[] = {
 	{ "full-names", STORE_FLAG(struct args, options.view.full_names),
 	  .help = "show the whole names of kernels" },
 	OPTION_METRIC,
@@ -144,6 +147,7 @@ const struct option_group general_options = OPTIONS(general_table);
 const struct option_group input_options = OPTIONS(input_table);
 const struct option_group output_options = OPTIONS(output_table);
 const struct option_group part_options = OPTIONS(part_table);
+const struct option_group shown_options = OPTIONS(shown_table);
 const struct option_group tree_options = OPTIONS(option_table);
 const struct option_group peak_options = OPTIONS(peak_table);
 const struct option_group run_options = OPTIONS(run_table);

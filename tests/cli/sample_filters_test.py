@@ -53,6 +53,32 @@ class SampleFilters(unittest.TestCase):
         self.assertEqual(run.returncode, 2, run.stderr)
         self.assertIn("metric", run.stderr)
 
+    def test_commands_of_several_views(self):
+        """Metrics, styles, names and depths: applied by the first screen where they can be, refused by commands that do not use them."""
+        for command in ("memory", "nsys-stats", "path"):
+            for option in (("--metric", "x"), ("--style", "total"), ("--full-names",)):
+                run = self.run_it(command, self.trace, *option)
+                self.assertEqual((run.returncode, run.stdout), (2, ""), (command, option))
+                self.assertIn(f"'opwatch {command}' does not take {option[0]}", run.stderr)
+        for words in (("--metric", "x"), ("--style", "total"), ("--max-depth", "2"), ("--metric", "x", "--json"), ("--style", "total", "--csv")):
+            for path in (self.trace, self.path):
+                run = self.run_it(path, *words)
+                if "--csv" in words and path == self.path:
+                    self.assertNotEqual(run.stdout, self.run_it(path, "--csv").stdout)
+                    continue
+                self.assertNotEqual(run.returncode, 0, (words, path))
+                self.assertIn(words[0].strip("-").replace("-", ""), run.stderr.replace("-", ""))
+        other = self.path.with_name("y.folded")
+        other.write_text(STACKS.replace("20", "50"))
+        for option in (("--step", "1"), ("--rank", "0"), ("--time-range", "1:2"), ("--full-names",), ("--style", "total")):
+            run = self.run_it("diff", self.path, other, *option)
+            self.assertEqual((run.returncode, run.stdout), (2, ""), option)
+            self.assertIn(option[0], run.stderr)
+        self.path.write_text("main;a 30 10\nmain;b 5 50\n")
+        before, after = self.run_it(self.path, "--metric", "before").stdout, self.run_it(self.path, "--metric", "after").stdout
+        self.assertNotEqual(before, after)
+        self.assertEqual(after, self.run_it(self.path).stdout)
+
     def test_code_of_samples(self):
         for option in NAMES:
             run = self.run_it("code", self.path, *option)

@@ -273,7 +273,7 @@ const struct command cmd_convert = {
 	.examples = { "opwatch convert trace.json -o trace.opw",
 		      "opwatch convert run.opw --to flamegraph -o run.svg" },
 	.own = OPTIONS(options),
-	.groups = { &input_options, &part_options, &tree_options },
+	.groups = { &input_options, &part_options, &shown_options, &tree_options },
 	.own_size = sizeof(struct convert_args),
 	.init = init_convert,
 	.run = run_convert,

@@ -68,6 +68,10 @@ static int run_diff(struct args *args)
 	options.findings = own->findings;
 	if (!output_choose(args) || !find_sides(args))
 		return EXIT_USAGE;
+	if (args->options.view.style && strcmp(args->output.sink, "flamegraph") != 0) {
+		(void)usage_error("--style is for --to flamegraph here");
+		return EXIT_USAGE;
+	}
 	if (!profiles)
 		return EXIT_FAILED;
 	for (size_t i = 0; i < count && code == EXIT_GOOD; i++)
@@ -91,6 +95,8 @@ static const struct option options[] = {
 	  .help = "show a tree: call stacks of samples, or phases, lines, ops and kernels" },
 	{ "findings", STORE_FLAG(struct diff_args, findings),
 	  .help = "also compare the advice of recordings with more than a million events" },
+	OPTION_METRIC,
+	OPTION_STYLE,
 };
 
 const struct command cmd_diff = {
@@ -108,7 +114,7 @@ const struct command cmd_diff = {
 	.examples = { "opwatch diff before.json after.json",
 		      "opwatch diff before.json after.json --to flamegraph --out diff.svg" },
 	.own = OPTIONS(options),
-	.groups = { &output_options, &part_options, &input_options },
+	.groups = { &output_options, &input_options },
 	.own_size = sizeof(struct diff_args),
 	.run = run_diff,
 };

@@ -210,7 +210,7 @@ const struct command cmd_info = {
 	.columns = "source",
 	.examples = { "opwatch info run.opw --verify", "opwatch info --estimate trace.json" },
 	.own = OPTIONS(options),
-	.groups = { &output_options, &input_options, &part_options },
+	.groups = { &output_options, &input_options, &part_options, &shown_options },
 	.own_size = sizeof(struct info_args),
 	.run = run_info,
 };

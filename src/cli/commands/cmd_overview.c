@@ -795,16 +795,17 @@ struct section {
 	uint32_t limit;
 };
 
+static const struct section sections[] = {
+	{ "sources", "sources", "", 0 }, { "steps", "steps", "", 0 },
+	{ "devices", "devices", "", 0 }, { "ops", "op", "micros", 0 },
+	{ "work", "work", "", 0 },	 { "scopes", "scope", "micros", 0 },
+	{ "metrics", "metrics", "", 0 }, { "notes", "notes", "", 0 },
+	{ "verdict", "verdict", "", 0 },
+};
+
 /* Prints the sections for programs: one object of results, or one table after the other. */
 static ow_status print_sections(const struct overview *o)
 {
-	static const struct section sections[] = {
-		{ "sources", "sources", "", 0 }, { "steps", "steps", "", 0 },
-		{ "devices", "devices", "", 0 }, { "ops", "op", "micros", 0 },
-		{ "work", "work", "", 0 },	 { "scopes", "scope", "micros", 0 },
-		{ "metrics", "metrics", "", 0 }, { "notes", "notes", "", 0 },
-		{ "verdict", "verdict", "", 0 },
-	};
 	bool json = strcmp(o->args->output.sink, "json") == 0;
 	static struct output_stream out;
 	struct ow_write_options write;
@@ -864,6 +865,59 @@ ow_status overview_show(struct args *args, ow_profile *profile)
 	return output_is_text(args) ? show_text(&o) : print_sections(&o);
 }
 
+/* False after a message: --metric, --style or --full-names was given, and none of the views uses it for this profile. */
+static bool check_views_use(const struct args *args, ow_profile *profile, const char *const *views,
+			    size_t count)
+{
+	const struct ow_view_options *given = &args->options.view;
+	struct ow_view_options unused;
+	struct ow_error err = { 0 };
+	ow_result *result = NULL;
+	bool good;
+
+	ow_view_options_init(&unused);
+	unused.metric = given->metric;
+	unused.style = given->style;
+	unused.full_names = given->full_names;
+	if (!unused.metric && !unused.style && !unused.full_names)
+		return true;
+	for (size_t i = 0; i < count; i++) {
+		struct ow_view_options used = unused;
+
+		ow_view_options_drop(profile, views[i], &used);
+		unused.metric = used.metric ? NULL : unused.metric;
+		unused.style = used.style ? NULL : unused.style;
+		unused.full_names = unused.full_names && !used.full_names;
+	}
+	if (given->metric && !unused.metric) { /* the screen would leave out its functions */
+		unused.metric = given->metric;
+		unused.limit = 1;
+		good = ow_view(profile, "functions", &unused, &result, &err) == OW_OK;
+	} else {
+		good = (!unused.metric && !unused.style && !unused.full_names) ||
+		       ow_view(profile, views[0], &unused, &result, &err) == OW_OK;
+	}
+	ow_result_free(result);
+	return good || usage_error("%s", err.text);
+}
+
+/* Refuses options that the screen or its sections would ignore. */
+static bool check_use(const struct args *args, ow_profile *profile)
+{
+	static const char *const shown[] = { "verdict", "work" };
+	const char *views[ARRAY_COUNT(sections)];
+
+	if (output_is_text(args)) {
+		if (args_given(args, "max-depth"))
+			return usage_error("--max-depth is for --json and --csv here; 'opwatch "
+					   "scope' shows the levels of scopes");
+		return check_views_use(args, profile, shown, ARRAY_COUNT(shown));
+	}
+	for (size_t i = 0; i < ARRAY_COUNT(sections); i++)
+		views[i] = sections[ARRAY_COUNT(sections) - 1 - i].view; /* the verdict first */
+	return check_views_use(args, profile, views, ARRAY_COUNT(views));
+}
+
 static int run_overview(struct args *args)
 {
 	const struct overview_args *own = args->own;
@@ -875,6 +929,10 @@ static int run_overview(struct args *args)
 	profile = load_advised(args, &code);
 	if (!profile)
 		return code;
+	if (!check_use(args, profile)) {
+		ow_profile_free(profile);
+		return EXIT_USAGE;
+	}
 	if (!output_redirect(args)) {
 		ow_profile_free(profile);
 		return EXIT_FAILED;
@@ -900,7 +958,7 @@ const struct command cmd_overview = {
 		"directory, a pattern or - (standard input).\n",
 	.examples = { "opwatch run.opw", "opwatch overview run.opw --json" },
 	.own = OPTIONS(options),
-	.groups = { &output_options, &part_options, &input_options },
+	.groups = { &output_options, &part_options, &shown_options, &input_options },
 	.own_size = sizeof(struct overview_args),
 	.run = run_overview,
 };

@@ -29,6 +29,7 @@ const struct command cmd_shell = {
 	.summary = "load once, then ask many questions",
 	.help = "The options become the defaults of the views in the shell.\n",
 	.examples = { "opwatch shell run.opw", "opwatch shell run.opw --select micros,bytes" },
-	.groups = { &output_options, &part_options, &tree_options, &input_options, &peak_options },
+	.groups = { &output_options, &part_options, &shown_options, &tree_options, &input_options,
+		    &peak_options },
 	.run = run_shell,
 };

@@ -175,7 +175,8 @@ const struct command cmd_view = {
 	.summary = "show one view: op, scope, graph, code, steps, …",
 	.help = "The word 'view' may be left out: opwatch op FILE --select micros,bytes\n",
 	.examples = { "opwatch view op run.opw --limit 10", "opwatch view steps run.opw" },
-	.groups = { &output_options, &part_options, &tree_options, &peak_options, &input_options },
+	.groups = { &output_options, &part_options, &shown_options, &tree_options, &peak_options,
+		    &input_options },
 	.takes = takes_option,
 	.run = run_view,
 };
