@@ -1,6 +1,7 @@
 /*
  * jobs.c: which of the traces that were opened together belong to one job (source.run). Called by import_finish. Traces belong to one job only if
- * their content says so: different ranks, or no ranks, whose times overlap; consecutive windows of one process; step files of one graph.
+ * their content says so: different ranks, or no ranks, whose times overlap; consecutive windows of one process; step files of one graph on the
+ * same kind of device within a day.
  * Names do not decide: the rank in the name of a file counts only where its content has none and its collectives are those of another rank's
  * file. Traces that cannot be of one job get a run each and a note, so that nothing pools them. Sources without timed slices
  * (graphs, checkpoints, samples) and recordings, which know their job, stay as they are.
@@ -14,8 +15,9 @@
 #include <stdlib.h>
 
 #define WALL_CLOCK_NS                                                                              \
-	((int64_t)1000000000 * 1000000000)   /* the year 2001: later times are of a calendar */
-#define NEAR_NS ((int64_t)3600 * 1000000000) /* between two windows of one process */
+	((int64_t)1000000000 * 1000000000)	 /* the year 2001: later times are of a calendar */
+#define NEAR_NS ((int64_t)3600 * 1000000000)	 /* between two windows of one process */
+#define DAY_NS ((int64_t)24 * 3600 * 1000000000) /* between two step files of one graph */
 #define NOTES_MAX 3
 
 /* A source, as far as it decides which sources belong to one job. */
@@ -25,7 +27,8 @@ struct trace {
 	uint64_t events, hash;	    /* of times: equal in copies */
 	uint64_t calls, calls_hash; /* collectives: how many of which */
 	int32_t name_rank;	    /* in the name of the file; -1 = none */
-	bool one_step;
+	bool of_steps;		    /* holds single steps of a graph, not a window of a process */
+	bool has_device;	    /* has ops on an accelerator */
 };
 
 struct jobs {
@@ -54,6 +57,8 @@ static bool is_step_file(const struct model *m, uint32_t source)
 {
 	uint32_t step = m->source.step[source].v;
 
+	if (interpret_writes_steps(model_str(m, m->source.producer[source])))
+		return true;
 	if (!step || COLUMN_GET(m->step.whole, step))
 		return false;
 	for (uint32_t i = 1; i < m->window.count; i++)
@@ -66,6 +71,7 @@ static void add_event(struct trace *t, const struct model *m, uint32_t event)
 {
 	uint32_t track = m->event.track[event].v;
 
+	t->has_device |= m->device.kind[m->track.device[track].v] >= DEVICE_GPU;
 	t->first_ns = MIN(t->first_ns, m->event.ts_ns[event]);
 	t->last_ns = MAX(t->last_ns, event_end(m, event));
 	t->hash += ((uint64_t)m->event.ts_ns[event] * 31 + (uint64_t)m->event.dur_ns[event]) *
@@ -101,7 +107,9 @@ static bool read_traces(struct jobs *j)
 		if (!all[i].events || str_eq(model_str(m, m->source.format[i]), STR("live")))
 			continue;
 		all[i].world = world_size(m, i);
-		all[i].one_step = is_step_file(m, i);
+		all[i].of_steps = is_step_file(m, i);
+		if (interpret_writes_steps(model_str(m, m->source.producer[i])))
+			all[i].pid = INT64_MIN;
 		all[i].name_rank = m->source.rank[i] < 0
 					   ? interpret_file_rank(model_str(m, m->source.path[i]))
 					   : -1;
@@ -171,6 +179,14 @@ static bool on_wall_clock(const struct trace *a, const struct trace *b)
 	return a->first_ns > WALL_CLOCK_NS && b->first_ns > WALL_CLOCK_NS;
 }
 
+/* The time between two traces; 0 where they overlap, or where a clock without a date does not say. */
+static int64_t distance(const struct trace *a, const struct trace *b)
+{
+	if (overlap(a, b) || !on_wall_clock(a, b))
+		return 0;
+	return b->first_ns >= a->last_ns ? b->first_ns - a->last_ns : a->first_ns - b->last_ns;
+}
+
 /* A later window of the same process. */
 static bool is_continued(const struct trace *a, const struct trace *b)
 {
@@ -231,8 +247,9 @@ static bool is_same_job(struct jobs *j, uint32_t first, uint32_t second)
 		return true;
 	if (rank_a >= 0 || rank_b >= 0)
 		return false;
-	if (a->one_step && b->one_step)
-		return is_same_graph(j, first, second);
+	if (a->of_steps && b->of_steps)
+		return a->has_device == b->has_device && distance(a, b) < DAY_NS &&
+		       is_same_graph(j, first, second);
 	return on_wall_clock(a, b) && overlap(a, b);
 }
 

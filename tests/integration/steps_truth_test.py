@@ -141,6 +141,16 @@ class Runs(unittest.TestCase):
         self.assertIn("different jobs", text)
         self.assertNotIn("Operations by time", text)
 
+    def test_timelines_of_tensorflow(self):
+        """Other graphs, other devices, other months; only the two of one graph on a GPU, 6 s apart, are one job. Merged, 7 files of 11 runs have
+        11 steps, none longer than the longest file of one run."""
+        names = sorted(str(p.relative_to(CORPUS)) for p in pathlib.Path(CORPUS, "tf1-timeline").iterdir())
+        self.assertEqual(self.jobs(*names), [1, 2, 3, 4, 5, 6, 6])
+        with tempfile.TemporaryDirectory() as folder:
+            run("merge", *map(corpus, names), "-o", f"{folder}/all.json")
+            lengths = sorted(r["duration_ns"] for r in view("steps", f"{folder}/all.json"))
+            self.assertEqual(lengths, sorted(r["duration_ns"] for n in names for r in view("steps", corpus(n))))
+
     def test_a_copy_is_no_second_rank(self):
         path = corpus("kineto/hta-sampled_rank-0.json.gz")
         with tempfile.TemporaryDirectory() as folder:

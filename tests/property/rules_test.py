@@ -399,6 +399,39 @@ class Rules(unittest.TestCase):
             self.assertEqual([(r["step"], r["duration_ns"]) for r in view("steps", folder / "all.json")], [(i, 490000) for i in (1, 2, 3)])
             self.assertEqual([(r["step"], r["duration_ns"]) for r in view("steps", *files)], [(i, 490000) for i in (1, 2, 3)])
 
+    def timeline(self, path, begin, names, devices=("cpu:0",), runs=1):
+        """A timeline of TensorFlow 1: every run begins with _SOURCE; pids are rows of the picture."""
+        events = []
+        for pid, device in enumerate(devices, 1):
+            events.append({"ph": "M", "name": "process_name", "pid": pid, "args": {"name": f"/job:localhost/replica:0/task:0/{device} Compute"}})
+        for i in range(runs):
+            at = begin + 1_000_000 * i
+            events += [{"ph": "X", "cat": "Op", "name": "NoOp", "pid": pid, "tid": 0, "ts": at, "dur": 90, "args": {"name": "_SOURCE", "op": "NoOp"}}
+                       for pid in range(1, len(devices) + 1)]
+            events += [{"ph": "X", "cat": "Op", "name": "MatMul", "pid": len(devices), "tid": 0, "ts": at + 100 * k, "dur": 90,
+                        "args": {"name": name, "op": "MatMul"}} for k, name in enumerate(names, 1)]
+        return write(path, {"traceEvents": events})
+
+    def test_timelines_of_other_programs(self):
+        """Timelines of one graph within hours are one job; of other graphs, on another kind of device, or weeks apart they are not.
+        Merged, every run is a step, and the time between the recordings is in none."""
+        base, hour = 1_700_000_000_000_000, 3_600_000_000
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            graph = [f"a/MatMul_{i}" for i in range(5)]
+            files = [self.timeline(folder / "one.json", base, graph), self.timeline(folder / "two.json", base + hour, graph),
+                     self.timeline(folder / "other.json", base + 5_000_000, [f"b/x{i}" for i in range(5)]),
+                     self.timeline(folder / "weeks.json", base + 500 * hour, graph),
+                     self.timeline(folder / "gpu.json", base + 10_000_000, graph, ("cpu:0", "gpu:0"), runs=2)]
+            self.assertEqual([r["job"] for r in view("sources", *files)], [1, 1, 2, 3, 4])
+            run("merge", *files, "-o", folder / "all.json")
+            self.assertEqual([r["duration_ns"] for r in view("steps", folder / "all.json")], [590000] * 6)
+            self.assertIn("merged from 5 recordings", run(folder / "all.json").decode())
+            # recordings at the same time are not steps that follow each other
+            late = self.timeline(folder / "late.json", base + 50, graph)
+            run("merge", files[0], late, "-o", folder / "both.json")
+            self.assertNotIn("merged from", run(folder / "both.json").decode())
+
     def test_steps_in_arguments(self):
         with tempfile.TemporaryDirectory() as folder:
             events = [{"ph": "X", "name": "compute", "pid": w, "tid": 0, "ts": 1000 * step + 10 * w, "dur": 700, "args": {"step": 40 + step}}

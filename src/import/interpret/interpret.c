@@ -485,6 +485,14 @@ static const struct producer *const producers[] = {
 };
 #undef PRODUCER
 
+bool interpret_writes_steps(struct str title)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(producers); i++)
+		if (producers[i]->file_is_step && str_eq(title, str_from(producers[i]->title)))
+			return true;
+	return false;
+}
+
 bool interpret_on_device(const struct interpret *x, uint32_t track)
 {
 	switch ((enum track_kind)x->m->track.kind[track]) {

@@ -110,6 +110,8 @@ uint32_t interpret_member(struct str key, struct str value);
 /* Returns the number behind "rank" in a file name; -1 without one. It is a guess: import/jobs.c
  * decides whether it counts. */
 int32_t interpret_file_rank(struct str path);
+/* Whether the program of this title (source.producer) writes files of single steps, whose pids are rows of a picture, not processes. */
+bool interpret_writes_steps(struct str title);
 
 /* What a [memory] event of PyTorch's profiler says. They are many and all over the file, so that its arguments are
  * best read when the event is. */

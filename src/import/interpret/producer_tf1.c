@@ -149,54 +149,124 @@ static bool device_of(struct str process, struct str *device)
 	return true;
 }
 
-/* "step 12 · /gpu:0 Compute": opwatch merge puts the step of a file before the names of its processes. */
-static bool step_label(struct str process, int64_t *number, struct str *rest)
+/* "step 12 · /gpu:0 Compute": opwatch merge puts the step of a file, its rank or its name before the names of its processes. */
+static bool split_label(struct str process, struct str *label, struct str *rest)
 {
 	static const char dot[] = " · ";
-	size_t at = strlen("step "), digits = 0;
+	const char *at = memmem(process.ptr, process.len, dot, strlen(dot));
 
-	if (!str_starts(process, STR("step ")))
+	if (!at || at == process.ptr)
 		return false;
-	while (at + digits < process.len && process.ptr[at + digits] >= '0' &&
-	       process.ptr[at + digits] <= '9')
-		digits++;
-	*rest = str_skip(process, at + digits);
-	if (!digits || !str_to_i64(str_first(str_skip(process, at), digits), number) ||
-	    !str_starts(*rest, str_from(dot)))
-		return false;
-	*rest = str_skip(*rest, strlen(dot));
+	*label = str_first(process, (size_t)(at - process.ptr));
+	*rest = str_skip(process, label->len + strlen(dot));
 	return true;
 }
 
-/* Takes these labels off, so that the devices of all steps are the same ones; a marker for each step. */
+static bool is_step_label(struct str label, int64_t *number)
+{
+	struct str digits;
+
+	if (!str_starts(label, STR("step ")))
+		return false;
+	digits = str_skip(label, strlen("step "));
+	return digits.len && digits.ptr[0] >= '0' && digits.ptr[0] <= '9' &&
+	       str_to_i64(digits, number);
+}
+
+/* The events of a track are added to the marker of its label. */
+static ow_status add_labelled(struct interpret *x, uint32_t t, struct interpret_marker one)
+{
+	const struct interpret_track *track = interpret_track(x, t);
+
+	for (uint32_t e = track->first; e < track->last; e++) {
+		if (!interpret_is_slice(x, e))
+			continue;
+		one.start = MIN(one.start, x->m->event.ts_ns[e]);
+		one.end = MAX(one.end, interpret_end(x, e));
+	}
+	if (one.start > one.end)
+		return OW_OK;
+	for (size_t i = 0; i < x->markers.count; i++) {
+		struct interpret_marker *found = &x->markers.list[i];
+
+		if (found->number != one.number || found->name.v != one.name.v)
+			continue;
+		found->start = MIN(found->start, one.start);
+		found->end = MAX(found->end, one.end);
+		return OW_OK;
+	}
+	return interpret_add_marker(x, &one);
+}
+
+/* A marker for each label; `steps`: only for labels that are numbers of steps. */
+static ow_status mark_labels(struct interpret *x, bool steps)
+{
+	struct str label, rest;
+
+	x->markers.count = 0;
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		struct interpret_marker one = { INT64_MAX, INT64_MIN, INT64_MIN, { 0 } };
+
+		if (!split_label(interpret_process(x, t), &label, &rest) ||
+		    (!is_step_label(label, &one.number) && steps))
+			continue;
+		if (!steps)
+			one.name = builder_str(x->b, label);
+		OW_TRY(add_labelled(x, t, one));
+	}
+	return builder_status(x->b);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct interpret_marker *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+static bool markers_follow_each_other(struct interpret_markers *m)
+{
+	if (m->count > 1)
+		qsort(m->list, m->count, sizeof(*m->list), by_start);
+	for (size_t i = 1; i < m->count; i++)
+		if (m->list[i].start < m->list[i - 1].end)
+			return false;
+	return m->count > 1;
+}
+
+/* Takes the labels of steps off, so that the devices of all steps are the same ones. */
+static void drop_labels(struct interpret *x, bool steps)
+{
+	struct str label, rest;
+	int64_t number;
+
+	for (uint32_t t = x->first_track; t < x->last_track; t++)
+		if (split_label(interpret_process(x, t), &label, &rest) &&
+		    (!steps || is_step_label(label, &number)))
+			x->m->track.process[t] = builder_str(x->b, rest);
+}
+
+/* A merged file: every file that it was made from is one step, by its number, or if these files follow each other. Files that overlap
+ * are ranks, and stay apart. */
 static ow_status read_labels(struct interpret *x)
 {
-	for (uint32_t t = x->first_track; t < x->last_track; t++) {
-		const struct interpret_track *track = interpret_track(x, t);
-		struct interpret_marker *found = NULL, one = { INT64_MAX, INT64_MIN, 0, { 0 } };
-		struct str rest;
-
-		if (!step_label(interpret_process(x, t), &one.number, &rest))
-			continue;
-		x->m->track.process[t] = builder_str(x->b, rest);
-		for (uint32_t e = track->first; e < track->last; e++) {
-			if (!interpret_is_slice(x, e))
-				continue;
-			one.start = MIN(one.start, x->m->event.ts_ns[e]);
-			one.end = MAX(one.end, interpret_end(x, e));
-		}
-		if (one.start > one.end)
-			continue;
-		for (size_t i = 0; i < x->markers.count && !found; i++)
-			if (x->markers.list[i].number == one.number)
-				found = &x->markers.list[i];
-		if (found) {
-			found->start = MIN(found->start, one.start);
-			found->end = MAX(found->end, one.end);
-		} else {
-			OW_TRY(interpret_add_marker(x, &one));
-		}
+	OW_TRY(mark_labels(x, true));
+	if (x->markers.count) {
+		drop_labels(x, true);
+		return builder_status(x->b);
 	}
+	OW_TRY(mark_labels(x, false));
+	if (!markers_follow_each_other(&x->markers)) {
+		x->markers.count = 0;
+		return OW_OK;
+	}
+	for (size_t i = 0; i < x->markers.count; i++)
+		x->markers.list[i].name.v = 0;
+	drop_labels(x, false);
+	builder_note(x->b, NOTE_INFO, OW_NO_OFFSET,
+		     "the file was merged from %zu recordings that follow each other: their runs "
+		     "are its steps",
+		     x->markers.count);
 	return builder_status(x->b);
 }
 
@@ -396,15 +466,23 @@ static ow_status mark_runs(struct interpret *x, struct starts *s)
 
 static ow_status tf1_steps(struct interpret *x)
 {
+	struct interpret_markers labels = x->markers;
 	struct starts s = { 0 };
 	ow_status status;
 
-	if (x->markers.count > 1) /* the labels of a merged file say it */
-		return OW_OK;
-	x->markers.count = 0;
+	if (labels.count > 1 && labels.list[0].number != INT64_MIN)
+		return OW_OK; /* the labels of a merged file say it */
+	x->markers = (struct interpret_markers){ 0 };
 	status = find_starts(x, &s);
 	if (status == OW_OK && s.count > 1)
 		status = mark_runs(x, &s);
+	if (labels.count > 1 && x->markers.count < labels.count) {
+		struct interpret_markers fewer = x->markers;
+
+		x->markers = labels;
+		labels = fewer;
+	}
+	mem_free(x->mem, labels.list, labels.cap * sizeof(*labels.list));
 	mem_free(x->mem, s.list, s.cap * sizeof(*s.list));
 	return status;
 }
