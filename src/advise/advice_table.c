@@ -130,8 +130,6 @@ static void add_settings(const struct advice *a, struct table *t)
 	table_add_extra(t, "medium_from", "%g", a->settings.medium);
 }
 
-/* Returns whether most of the step is compute or known start-up cost, so that no finding means that all is
- * well. */
 /* Returns whether work is launched but the files contain no device events, so that the state of
  * the device is unknown. */
 static bool is_unseen(const struct graph *g)
@@ -142,11 +140,24 @@ static bool is_unseen(const struct graph *g)
 	return false;
 }
 
-static bool is_healthy(const struct advice *a)
+/* Returns whether the recording is known well enough to say that nothing, or only its warm-up, is wrong with it. */
+static bool is_known(const struct advice *a)
 {
 	int64_t known = span_add(a->share_ns[CLASS_COMPUTE], a->share_ns[CLASS_INITIALISATION]);
 
-	return (double)known > HEALTHY_LEAST * (double)a->step_ns && !is_unseen(&a->s.g);
+	return a->has_steps && (double)known > HEALTHY_LEAST * (double)a->step_ns &&
+	       !is_unseen(&a->s.g);
+}
+
+/* Returns whether one-off initialisation hides the work that repeats: no finding then does not mean that all is well. */
+static bool is_warm_up(const struct advice *a)
+{
+	return is_known(a) && a->share_ns[CLASS_INITIALISATION] > a->share_ns[CLASS_COMPUTE];
+}
+
+static bool is_healthy(const struct advice *a)
+{
+	return is_known(a) && !is_warm_up(a);
 }
 
 ow_status advice_table(struct advice *a, struct table *out, struct ow_error *err)
@@ -234,7 +245,11 @@ void advice_headline(const struct advice *a, char *to, size_t size, struct verdi
 
 	*to = '\0';
 	*subject = (struct verdict_subject){ .class = CLASS_COUNT };
-	if (!first && a->has_steps && is_healthy(a))
+	if (!first && is_warm_up(a))
+		snprintf(to, size,
+			 "This is mostly warm-up: record later steps to judge the work that "
+			 "repeats.");
+	else if (!first && is_healthy(a))
 		snprintf(to, size, "Nothing worth changing above %g %% of the %s of %s.",
 			 100 * a->settings.medium, a->steady.known ? "step" : "recording",
 			 time_text(step, a->step_ns));

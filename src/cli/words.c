@@ -77,6 +77,34 @@ static void start_line(FILE *to, const char *mark, uint32_t indent)
 	fprintf(to, "%s%*s", mark, (int)(indent - MIN(wide, indent)), "");
 }
 
+static bool is_unit(struct str word)
+{
+	static const char *const units[] = { "%", "ns", "us", "ms", "s", "min", "h" };
+
+	while (word.len && strchr(".,;:)", word.ptr[word.len - 1]))
+		word.len--;
+	for (size_t i = 0; i < ARRAY_COUNT(units); i++)
+		if (str_eq(word, str_from(units[i])))
+			return true;
+	return false;
+}
+
+/* Takes the next word off a line; a number and its unit are one word. */
+static bool next_word(struct str *line, struct str *word)
+{
+	struct str rest, unit;
+
+	if (!str_split(line, ' ', word))
+		return false;
+	rest = *line;
+	if (word->len && word->ptr[word->len - 1] >= '0' && word->ptr[word->len - 1] <= '9' &&
+	    str_split(&rest, ' ', &unit) && is_unit(unit)) {
+		*word = (struct str){ word->ptr, word->len + 1 + unit.len };
+		*line = rest;
+	}
+	return true;
+}
+
 static void wrap_line(FILE *to, const char *mark, struct str line, uint32_t indent, uint32_t width)
 {
 	size_t column = MAX(utf8_width(str_from(mark)), (size_t)indent);
@@ -87,7 +115,7 @@ static void wrap_line(FILE *to, const char *mark, struct str line, uint32_t inde
 	start_line(to, mark, indent);
 	/* continuation lines are indented below the first line */
 	indent += own ? (uint32_t)own + 2 : 0;
-	while (str_split(&line, ' ', &word)) {
+	while (next_word(&line, &word)) {
 		size_t wide = utf8_width(word);
 
 		if (!fresh && width && column + 1 + wide > width) {

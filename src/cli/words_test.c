@@ -44,6 +44,9 @@ static void paragraphs(void **state)
 	expect_wrapped("", "one\ntwo\n", 1, 0, " one\n two\n");
 	expect_wrapped("", "  hang on to it", 0, 10, "  hang on\n    to it\n");
 	expect_wrapped("", "averylongword b", 0, 5, "averylongword\nb\n");
+	expect_wrapped("", "only 78 % of 12.5 ms, then", 0, 8, "only\n78 % of\n12.5 ms,\nthen\n");
+	expect_wrapped("", "a 5 s", 0, 3, "a\n5 s\n");
+	expect_wrapped("", "a5 steps", 0, 3, "a5\nsteps\n");
 	expect_wrapped("", "\033[31m", 0, 0, "\xef\xbf\xbd[31m\n");
 	expect_wrapped("", "", 2, 10, "  \n");
 }

@@ -122,6 +122,33 @@ class Classes(unittest.TestCase):
         self.assertEqual(got["initialisation"], 90000)
         self.assertEqual(got["launch"], 200)
 
+    def test_a_first_allocation_makes_the_context(self):
+        """Among few calls, none of which is short: the first one makes the context, those at the end are what they are called."""
+        for first, initialisation in (("cudaMallocManaged", 200000), ("cudaFree", 0)):
+            with self.subTest(first):
+                t = Trace()
+                t.step(0, 0, 400000)
+                t.call(first, 0, 200000)
+                t.call("cudaMallocManaged", 200000, 40)
+                t.call("cudaMemPrefetchAsync", 210000, 16000)
+                t.call("cudaLaunchKernel", 230000, 50, ("kernel", "add", 230060, 100000))
+                # as long: then freeing takes that long, every time
+                t.call("cudaFree", 340000, 20000 if initialisation else 190000)
+                t.call("cudaFree", 360000, 20000 if initialisation else 200000)
+                self.assertEqual(self.shares(t)["initialisation"], initialisation)
+
+    def test_only_a_warm_up(self):
+        """Nothing is said to be well where initialisation hides the work."""
+        t = Trace()
+        t.step(0, 0, 100000)
+        t.call("cudaFree", 0, 90000)
+        for i in range(20):
+            t.call("cudaLaunchKernel", 91000 + i * 200, 10, ("kernel", "k", 91020 + i * 200, 180))
+        self.shares(t)
+        said = " ".join(self.run_view("verdict").split())
+        self.assertIn("This is mostly warm-up: record later steps to judge the work that repeats.", said)
+        self.assertNotIn("Nothing worth changing", self.run_view())
+
     def test_a_launch_that_waits_for_room_is_not_initialisation(self):
         """A full queue blocks one launch of a kernel that ran before; its work starts later."""
         t = Trace()

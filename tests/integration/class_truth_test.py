@@ -88,6 +88,17 @@ class ClassTruth(unittest.TestCase):
         self.assertAlmostEqual(got["initialisation"], mallocs[-1] / 1000, delta=500)
         self.assertLess(got["launch"], 1000)
 
+    def test_first_allocation_among_few_calls(self):
+        """vectoraddition: 203 ms for the first cudaMallocManaged, 0.04 ms for the second: a pool of memory would save nothing."""
+        file = "nsys-sqlite/vectoraddition-report4.sqlite"
+        with sqlite3.connect("file:%s?mode=ro" % path_of(file), uri=True) as base:
+            first, second = (row[0] for row in base.execute(
+                "SELECT end - start FROM CUPTI_ACTIVITY_KIND_RUNTIME AS call JOIN StringIds ON id = nameId "
+                "WHERE value LIKE 'cudaMallocManaged%' ORDER BY start"))
+        self.assertGreater(first, 1000 * second)
+        self.assertAlmostEqual(shares(file)["initialisation"], first / 1000, delta=500)
+        self.assertNotIn("allocation:", run(path_of(file)))
+
     def test_first_run_of_tensorflow(self):
         """blackbox: three scheduling slices of 439, 237 and 12.8 ms among 15 whose median is 24 us, before kernels of 0.2 and 2.4 ms:
         cuRAND, cuBLAS and the runtime start."""

@@ -2,8 +2,8 @@
  * interpret_calls.c: what calls of a device's library do that their names do not say. A copy that returns only when
  * it is done, long after the device needed for it, waits: it is synchronisation. A call that takes a hundred times as
  * long as its like, once, makes something ready (a context, a library, a module that is loaded when its first kernel
- * starts): it is initialisation. interpret_phases.c calls this when phases and launch links are known; only the phases
- * launch and allocation change.
+ * starts): it is initialisation, as is a long allocation that is the first call of all. interpret_phases.c calls
+ * this when phases and launch links are known; only the phases launch and allocation change.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -14,6 +14,9 @@
 #define WAIT_NS 50000
 #define WAIT_FACTOR 2
 #define GROUP_FEW 4 /* fewer calls of a name are compared with all calls */
+/* The first call of a process makes the context: an allocation then lasts this long, and this many times as long as others of its name. */
+#define FIRST_CALL_NS 20000000
+#define FIRST_CALL_FACTOR 10
 
 static bool is_call(const struct interpret *x, uint32_t event)
 {
@@ -219,6 +222,43 @@ static bool initialises(const struct once *o, const struct candidate *c)
 		call_is_long(group, x->m->event.dur_ns[c->event]));
 }
 
+/* The first call on a track that does not only ask for a property; 0 for none. */
+static uint32_t first_call(const struct interpret *x, uint32_t track)
+{
+	const struct interpret_track *t = interpret_track(x, track);
+
+	for (uint32_t e = t->first; e < t->last && has_calls(x, track); e++)
+		if (may_be_once(x, e) && !is_query(interpret_text(x, interpret_name(x, e))))
+			return e;
+	return 0;
+}
+
+static bool is_first_of_process(const struct interpret *x, uint32_t event)
+{
+	const struct track_table *tracks = &x->m->track;
+	int64_t pid = tracks->pid[x->m->event.track[event].v];
+
+	for (uint32_t t = x->first_track; t < x->last_track; t++) {
+		uint32_t other = tracks->pid[t] == pid ? first_call(x, t) : 0;
+
+		if (other && x->m->event.ts_ns[other] < x->m->event.ts_ns[event])
+			return false;
+	}
+	return true;
+}
+
+/* Returns whether an allocation is the first call of its process, and so long that it makes the context. */
+static bool makes_context(const struct once *o, const struct candidate *c)
+{
+	const struct event_table *e = &o->x->m->event;
+	const struct call_lengths *group = &o->groups[o->group_of[e->op[c->event].v] - 1];
+	double dur = (double)e->dur_ns[c->event];
+
+	return e->phase[c->event] == PHASE_ALLOCATION && e->dur_ns[c->event] >= FIRST_CALL_NS &&
+	       (group->sum_ns - dur) * FIRST_CALL_FACTOR <= dur * (double)(group->count - 1) &&
+	       is_first_of_process(o->x, c->event);
+}
+
 static ow_status find_initialisation(struct once *o)
 {
 	OW_TRY(each_call(o, add_candidate));
@@ -228,7 +268,7 @@ static ow_status find_initialisation(struct once *o)
 	find_work(o);
 	find_first_runs(o);
 	for (size_t i = 0; i < o->count; i++)
-		if (initialises(o, &o->list[i]))
+		if (initialises(o, &o->list[i]) || makes_context(o, &o->list[i]))
 			o->x->m->event.phase[o->list[i].event] = PHASE_INITIALISATION;
 	return OW_OK;
 }
