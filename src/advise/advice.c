@@ -461,6 +461,16 @@ static bool is_share_in_turns(const struct advice *a, enum phase_class class)
 	       a->mean_ns[class] / 2 > a->share_ns[class] && a->steady.used_count > 2;
 }
 
+struct str advice_share(struct advice *a, enum phase_class class)
+{
+	bool of_mean = is_share_in_turns(a, class);
+	char time[TIME_TEXT];
+
+	return advice_text(a, "%s of %s step",
+			   time_text(time, of_mean ? a->mean_ns[class] : a->share_ns[class]),
+			   of_mean ? "the mean" : "a");
+}
+
 ow_status advice_report_share(struct advice *a, enum phase_class class, const struct report *report)
 {
 	struct advice_row row = { .checked = true,

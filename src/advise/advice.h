@@ -218,6 +218,8 @@ ow_status advice_remark(struct advice *a, enum severity severity, int64_t low_ns
 			bool by_mean, const struct report *report, struct str evidence);
 /* Returns whether a phase class has a noticeable share in a recording without a replay. */
 bool share_is_large(const struct advice *a, enum phase_class class);
+/* Returns "5.3 ms of a step", the share of a phase class in the median step; of a class that few steps have "13.1 ms of the mean step". */
+struct str advice_share(struct advice *a, enum phase_class class);
 /* Reports the share of a phase class in a recording without a replay. */
 ow_status advice_report_share(struct advice *a, enum phase_class class,
 			      const struct report *report);

@@ -247,8 +247,8 @@ void advice_headline(const struct advice *a, char *to, size_t size, struct verdi
 	*subject = (struct verdict_subject){ .class = CLASS_COUNT };
 	if (!first && is_warm_up(a))
 		snprintf(to, size,
-			 "This is mostly warm-up: record later steps to judge the work that "
-			 "repeats.");
+			 "This is mostly warm-up: record %s to judge the work that repeats.",
+			 a->steady.known ? "later steps" : "a later part of the run");
 	else if (!first && is_healthy(a))
 		snprintf(to, size, "Nothing worth changing above %g %% of the %s of %s.",
 			 100 * a->settings.medium, a->steady.known ? "step" : "recording",

@@ -63,8 +63,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		report.where = STR("allocation");
 		report.advice = what_to_try(a, a->steady.used_count > 1 &&
 						       a->least_ns[CLASS_ALLOCATION] > 0);
-		report.what = advice_text(a, "%s of a step allocate and free device memory",
-					  time_text(time, a->share_ns[CLASS_ALLOCATION]));
+		report.what = advice_text(a, "%.*s allocate and free device memory",
+					  STR_ARG(advice_share(a, CLASS_ALLOCATION)));
 		return advice_report_share(a, CLASS_ALLOCATION, &report);
 	}
 	for (uint32_t i = 0; i < g->node_count; i++)

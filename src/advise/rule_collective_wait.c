@@ -138,7 +138,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		return advice_replays(a) ? report_slow_rank(a, &w, &report)
 					 : report_waits(a, &w, &report);
 	/* Waits that overlap with compute cost nothing. */
-	wait = MIN(w.mean_ns, a->share_ns[CLASS_COMMUNICATION]);
+	wait = MIN(w.mean_ns, a->mean_ns[CLASS_COMMUNICATION]);
 	if ((double)wait < LEAST_PART * (double)a->step_ns)
 		return OW_OK;
 	report.where = w.rank >= 0 ? advice_text(a, "rank %d arrives last%s", w.rank, w.line)

@@ -26,16 +26,14 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	struct cost cost = { .effect = g->joined_count ? EFFECT_TIME : EFFECT_WAIT };
 	/* the rule pipeline_bubble reports waits between stages */
 	bool ranks = a->m->source.count > 2;
-	char time[TIME_TEXT];
 
 	(void)err;
 	if (!a->has_steps)
 		return advice_not_checked(a, "no steps with timed work");
 	if (!advice_replays(a)) {
 		report.where = STR("communication");
-		report.what =
-			advice_text(a, "%s of a step are communication without concurrent compute",
-				    time_text(time, a->share_ns[CLASS_COMMUNICATION]));
+		report.what = advice_text(a, "%.*s are communication without concurrent compute",
+					  STR_ARG(advice_share(a, CLASS_COMMUNICATION)));
 		return advice_report_share(a, CLASS_COMMUNICATION, &report);
 	}
 	for (uint32_t i = 0; i < g->node_count; i++)
@@ -43,8 +41,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		    g->kind[i] == NODE_HOST_COMMUNICATION)
 			OW_TRY(cost_add(a, &cost, i));
 	report.where = cost_where(a, &cost);
-	report.what = advice_text(a, "%s of a step are communication without concurrent compute",
-				  time_text(time, a->share_ns[CLASS_COMMUNICATION]));
+	report.what = advice_text(a, "%.*s are communication without concurrent compute",
+				  STR_ARG(advice_share(a, CLASS_COMMUNICATION)));
 	report.names_share = true;
 	return advice_report(a, &cost, &report);
 }

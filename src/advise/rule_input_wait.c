@@ -52,8 +52,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	/* loader workers run ahead of the steps */
 	cost.in_pairs = str_has(report.where, STR("MultiProcess"));
 	if (!advice_replays(a)) {
-		report.what = advice_text(a, "%s of a step wait for input",
-					  time_text(time, a->share_ns[CLASS_INPUT]));
+		report.what = advice_text(a, "%.*s wait for input",
+					  STR_ARG(advice_share(a, CLASS_INPUT)));
 		return advice_report_share(a, CLASS_INPUT, &report);
 	}
 	report.what = advice_text(a, "the step waits for input: %s per step are spent %s",

@@ -31,12 +31,11 @@ static struct str what_to_try(const struct advice *a)
 static ow_status report_direction(struct advice *a, enum phase_class class, struct report *report)
 {
 	bool out = class == CLASS_DEVICE_TO_HOST;
-	char time[TIME_TEXT];
 
 	report->class = class;
 	report->where = out ? STR("copies to the host") : STR("copies to the device");
-	report->what = advice_text(a, "%s of a step are copies from %s without concurrent compute",
-				   time_text(time, a->share_ns[class]),
+	report->what = advice_text(a, "%.*s are copies from %s without concurrent compute",
+				   STR_ARG(advice_share(a, class)),
 				   out ? "the device to host memory" : "host memory to the device");
 	return advice_report_share(a, class, report);
 }

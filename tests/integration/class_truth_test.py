@@ -255,6 +255,14 @@ class ClassTruth(unittest.TestCase):
         told = run("verdict", *(path_of("torch-legacy/torch113-ddp_gloo_rank%d.json" % rank) for rank in (0, 1)))
         self.assertIn("at least %.0f %% is waiting for the other rank" % (100 * part), " ".join(told.split()))
 
+    def test_communication_of_few_steps_is_of_the_mean(self):
+        """ddp_gloo, rank 1: 5.7, 4.8, 3.9 and 38 ms: the saving is of the mean step, and so is the time that the sentence names."""
+        file = "torch-legacy/torch113-ddp_gloo_rank1.json"
+        times = [row["exposed_communication_ns"] / 1e6 for row in view("steps", file) if row["in_means"]]
+        mean = sum(times) / len(times)
+        self.assertGreater(mean, 2 * sorted(times)[1])
+        self.assertIn("%.3g ms of the mean step are communication" % mean, " ".join(run("verdict", path_of(file)).split()))
+
     def test_every_launch_is_waited_for(self):
         """rodinia: cudaThreadSynchronize 8,190 times for 8,190 launches."""
         told = run("verdict", path_of("nsys-sqlite/rodinia-gaussian-report5.sqlite"))
