@@ -228,6 +228,15 @@ class Rules(unittest.TestCase):
             self.assertEqual(bool(ends), len(whole) > 1)
             for shown, true in zip(ends.groups() if ends else (), (min(whole), max(whole))):
                 self.assertAlmostEqual(amount(shown), true, delta=0.006 * true, msg="the range of whole steps")
+        said = re.search(r"Steps cover (?:(\d+)|under 1) % of the recording", " ".join(text.split()))
+        if rows and all(r["duration_ns"] is not None for r in rows):
+            events = sql("SELECT min(ts) AS first, max(ts + dur) AS last, count(*) FILTER (step IS NULL) AS outside FROM event "
+                         "WHERE dur IS NOT NULL AND track_kind IN ('host', 'device', 'stream', 'copy', 'accelerator')", path)[0]
+            covered = 100 * sum(r["duration_ns"] for r in rows) / max(events["last"] - events["first"], 1)
+            if len({r["source"] for r in rows}) == 1 and abs(covered - 90) > 1:
+                self.assertEqual(bool(said), covered < 90 and events["outside"] > 0, "how much of the recording the steps cover")
+            if said:
+                self.assertAlmostEqual(float(said.group(1) or 0), covered, delta=1)
         if not rows:
             self.assertNotRegex(text, r"\d steps? of")
             self.assertNotIn("busy per step", text)

@@ -9,6 +9,7 @@
 
 #include "analyze/samples/samples.h"
 #include "analyze/steps/phases.h"
+#include "analyze/steps/steady.h"
 #include "analyze/views/work.h"
 #include "base/human.h"
 #include "model/metrics.h"
@@ -17,6 +18,8 @@
 /* coverage of a recorded run, in percent, below which the unrecorded part may be larger */
 #define LITTLE 50.0
 #define NAME_COLUMNS 60 /* largest width of a name in the sentence */
+#define STEPS_COVER                                                                                \
+	0.9 /* smallest part of the recording that steps cover without being mentioned */
 
 static void add_name(struct buf *text, struct str name)
 {
@@ -760,6 +763,33 @@ static bool has_evidence(const struct model *m, const struct phase_group *g)
 	       (g->has_device || share_of(g, CLASS_IDLE) < ALMOST_ALL || has_live_steps(m, g));
 }
 
+/* Returns whether something was recorded outside of steps. Programs that trace single steps record nothing in between. */
+static bool has_more_than_steps(const struct model *m)
+{
+	for (uint32_t i = 1; i < m->event.count; i++)
+		if (!m->event.step[i].v && event_is_slice(m, i) &&
+		    track_work(m, m->event.track[i]) != WORK_NONE)
+			return true;
+	return false;
+}
+
+/* Adds "Steps cover 23 % of the recording." where a good part of it is in no step. */
+static ow_status add_steps_covered(struct search *s, const struct phase_group *g, struct buf *text)
+{
+	struct steady_steps steady;
+
+	if (!g->known || s->filter->step || filter_has_time(s->filter))
+		return OW_OK;
+	OW_TRY(steady_find(s->m, s->p, s->filter->run, (source_id){ 0 }, s->scratch, &steady,
+			   s->err));
+	if (steady.span_ns <= 0 || steady.coverage >= STEPS_COVER || !has_more_than_steps(s->m))
+		return OW_OK;
+	buf_puts(text, " Steps cover ");
+	add_percent(text, 100 * steady.coverage);
+	buf_puts(text, " of the recording.");
+	return OW_OK;
+}
+
 static ow_status judge_job(struct search *s, struct phases *p, struct buf *text)
 {
 	struct phase_groups groups;
@@ -772,6 +802,7 @@ static ow_status judge_job(struct search *s, struct phases *p, struct buf *text)
 	if (is_shapeless(s->m, &groups.all) || !has_evidence(s->m, &groups.all))
 		return from_ops(s, text);
 	OW_TRY(from_phases(s, &groups.all, text));
+	OW_TRY(add_steps_covered(s, &groups.all, text));
 	return verdict_ranks(s->m, &groups, s->scratch, text, s->err);
 }
 
