@@ -17,7 +17,7 @@
 
 #define ROUNDS 3
 #define ABANDONED_MAX 64
-/* wait this long after publishing, so that readers of the older push have finished */
+/* an older push is deleted after this time, when its readers have begun to read it */
 #define READERS_MS 2000
 #define CONNECT_MS 10000
 #define SILENCE_MS 300000 /* a server that merges parts may not answer for this long */

@@ -192,7 +192,7 @@ ow_status path_rows(const struct session *s, const struct critical_path *path, u
 	uint32_t count = path->count;
 	ow_status status = OW_OK;
 
-	/* reserves no names here, because paths may have millions of pieces */
+	/* rows are added one by one, without an array, because paths may have millions of pieces */
 	for (uint32_t i = 0; !by && i < count; i++) {
 		make_group(s, &path->items[i], &ts, &one);
 		add_row(s, &one, path->step_ns, by, out);

@@ -59,7 +59,7 @@ struct sql_stream {
 	struct ow_error err;
 };
 
-/* Does nothing: DuckDB never releases the schema that it requests for a view, so the stream owns all of it. */
+/* Only marks the schema as released: DuckDB never releases the schema that it requests for a view, so the stream owns all of it. */
 static void release_schema(struct ArrowSchema *schema)
 {
 	schema->release = NULL;
@@ -348,7 +348,7 @@ static const char *last_error(struct ArrowArrayStream *arrow)
 	return ((struct sql_stream *)arrow->private_data)->err.text;
 }
 
-/* Does nothing: the session frees the stream, because DuckDB's view may outlive the reading. */
+/* Only marks the stream as released: the session frees the stream, because DuckDB's view may outlive the reading. */
 static void release_stream(struct ArrowArrayStream *arrow)
 {
 	arrow->release = NULL;

@@ -40,7 +40,7 @@ static bool is_export(const struct sqlite_file *db)
 		sqlite_file_table(db, "TARGET_INFO_SYSTEM_ENV"));
 }
 
-/* Other programs also write databases that end in .sqlite or .db. */
+/* Rejects a database of another program, which may also end in .sqlite or .db. */
 static ow_status refuse_database(const struct nsys *n)
 {
 	const struct sqlite_file *db = &n->db;
@@ -82,7 +82,7 @@ static ow_status read_epoch(struct nsys *n, const struct sqlite_rows *rows)
 	return OW_OK;
 }
 
-/* No other values are read: some are paths, or names of people. */
+/* Reads the version only: other values may be paths, or names of people. */
 static ow_status read_version(struct nsys *n, const struct sqlite_rows *rows)
 {
 	struct str value;
@@ -246,7 +246,7 @@ static ow_status device_facts(struct nsys *n)
 	return status;
 }
 
-/* The only values of the machine's description that are read: others may be anything, even passwords. */
+/* The only values of the machine's description that are read: others may contain anything, even passwords. */
 static const char *const machine_values[] = { "CpuCores",	 "CpuDescription",
 					      "CpuArchitecture", "OsDescription",
 					      "NvDriverVersion", "CudaDriverVersion" };

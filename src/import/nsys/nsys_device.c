@@ -1,7 +1,8 @@
 /*
- * nsys_device.c: reads the tables of a Nsight Systems export that say what GPUs did: kernels, whole CUDA graphs, copies, memsets
- * and waits of streams, also their counters and the use of their memory. Copies and waits get the names that PyTorch's profiler
- * gives them, so the same work has the same name in both. Called by import_nsys.c; what it finds goes to nsys_store.c.
+ * nsys_device.c: reads the tables of a Nsight Systems export about the work of GPUs: kernels, whole CUDA graphs,
+ * copies, memsets and waits of streams, also their counters and the use of their memory. Copies and waits get the names
+ * that PyTorch's profiler gives them, so that the same work has the same name in both. Called by import_nsys.c; the
+ * results go to nsys_store.c.
  */
 #include "import/nsys/nsys_store.h"
 
@@ -13,7 +14,7 @@ enum {
 	COLUMN_STREAM,
 	COLUMN_NUMBER,
 	COLUMN_PROCESS,
-	COLUMN_FIRST, /* from here on the columns of one table */
+	COLUMN_FIRST, /* the columns of one table begin here */
 	COLUMN_SECOND,
 	COLUMN_THIRD,
 	COLUMN_FOURTH
@@ -24,7 +25,7 @@ enum {
 
 #define ALL_STREAMS ((int64_t)UINT32_MAX)
 
-#define GPUS_MAX 65536 /* processes times devices: more makes no sense */
+#define GPUS_MAX 65536 /* limit of processes times devices: more indicates damage */
 
 static ow_status add_gpu(struct nsys *n, const struct nsys_gpu *gpu)
 {
@@ -58,7 +59,8 @@ static int by_owner(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Each process numbers CUDA devices in its own way. Newer exports say which GPU it means. */
+/* Reads which GPU each CUDA device number means: each process numbers devices in its own way, and newer exports have
+ * a table of it. */
 static ow_status read_gpus(struct nsys *n)
 {
 	static const char *const by_process[] = { "gpuId", "cudaId", "pid" };
@@ -71,7 +73,7 @@ static ow_status read_gpus(struct nsys *n)
 	return OW_OK;
 }
 
-/* The GPU that a process means by a number. Rows that follow each other mostly mean the same. */
+/* The GPU that a process means by a device number. Neighbouring rows mostly mean the same one. */
 static int64_t gpu_of(struct nsys *n, int64_t process, int64_t number)
 {
 	struct nsys_gpu key = { .pid = nsys_pid(process), .number = number }, *found = NULL;
@@ -125,7 +127,7 @@ static ow_status add_kernel(struct nsys *n, const struct sqlite_rows *rows)
 	return nsys_add_slice(n, &slice);
 }
 
-/* By default Nsight Systems records a graph as a whole, without its kernels. */
+/* Adds a CUDA graph, which Nsight Systems by default records as a whole, without its kernels. */
 static ow_status add_graph(struct nsys *n, const struct sqlite_rows *rows)
 {
 	struct nsys_slice slice = { .category = NSYS_GRAPH };
@@ -138,7 +140,7 @@ static ow_status add_graph(struct nsys *n, const struct sqlite_rows *rows)
 	return nsys_add_slice(n, &slice);
 }
 
-/* By copyKind. From 11 on, pages of unified memory. */
+/* Names for the values of copyKind; those from 11 on are pages of unified memory. */
 static const char *const copy_kinds[] = { "",	  "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD",
 					  "DtoA", "DtoD", "HtoH", "PtoP", "HtoD", "DtoH", "DtoD" };
 #define FIRST_UNIFIED 11
@@ -204,7 +206,7 @@ static const char *wait_name(int64_t type)
 	return names[type > 0 && type < (int64_t)ARRAY_COUNT(names) ? type : 0];
 }
 
-/* Waits repeat calls of the host, so they get no correlation number. */
+/* Adds a wait of a stream. It repeats a call of the host, so it gets no correlation number. */
 static ow_status add_wait(struct nsys *n, const struct sqlite_rows *rows)
 {
 	struct nsys_slice slice = { .category = NSYS_SYNC };
@@ -243,7 +245,7 @@ struct gpu_metric {
 };
 
 struct gpu_metrics {
-	struct gpu_metric *list; /* [0] is unused */
+	struct gpu_metric *list; /* index 0 is unused */
 	size_t count, cap;
 	struct map map;
 };
@@ -287,7 +289,7 @@ static ow_status read_metric_names(struct nsys *n, struct gpu_metrics *m)
 	return status;
 }
 
-/* The low byte of the type is the number of the GPU. */
+/* Reads the metrics; the low byte of the type is the number of the GPU. */
 static ow_status read_metrics(struct nsys *n, struct gpu_metrics *m)
 {
 	static const char *const columns[] = { "timestamp", "typeId", "metricId", "value" };
@@ -330,7 +332,7 @@ static ow_status read_device_counters(struct nsys *n)
 	return status;
 }
 
-#define MEMORY_FREE 1 /* memoryOperationType */
+#define MEMORY_FREE 1 /* a value of memoryOperationType */
 
 static const char *allocator_name(int64_t kind)
 {
@@ -364,7 +366,7 @@ static ow_status add_allocation(struct nsys *n, const struct sqlite_rows *rows)
 	return builder_status(n->b);
 }
 
-/* Only how many messages the profiler wrote: their texts may contain paths. */
+/* Counts the messages that the profiler wrote; their texts are not read, because they may contain paths. */
 static ow_status count_diagnostic(struct nsys *n, const struct sqlite_rows *rows)
 {
 	enum { SEVERITY_WARNING = 2, SEVERITY_ERROR = 3 };

@@ -1,8 +1,9 @@
 /*
- * nsys_host.c: reads the tables of a Nsight Systems export that say what threads did: calls of CUDA, the operating system, MPI,
- * cuDNN and other libraries, when threads ran on a processor, where they were sampled, and the ranges and marks that the program
- * itself wrote with NVTX. It also reads names of threads and processes, but only of those that other rows refer to: the
- * tables list every process of the machine. Called by import_nsys.c; what it finds goes to nsys_store.c.
+ * nsys_host.c: reads the tables of a Nsight Systems export about threads: calls of CUDA, the operating system, MPI,
+ * cuDNN and other libraries, when threads ran on a processor, where they were sampled, and the ranges and marks that
+ * the program itself wrote with NVTX. It also reads names of threads and processes, but only of those that other rows
+ * refer to, because the tables list every process of the machine. Called by import_nsys.c; the results go to
+ * nsys_store.c.
  */
 #include "import/nsys/nsys_store.h"
 
@@ -11,7 +12,7 @@
 struct call_table {
 	const char *table;
 	enum nsys_category category;
-	const char *name, *bytes; /* columns */
+	const char *name, *bytes; /* names of columns */
 };
 
 static const struct call_table call_tables[] = {
@@ -64,7 +65,7 @@ static ow_status add_cuda_call(struct nsys *n, const struct sqlite_rows *rows,
 
 	nsys_tally_call(n, slice);
 	nsys_correlate(n, slice, nsys_process_of(tid), sqlite_int(rows, CALL_NUMBER));
-	/* The profiler repeats a call when it took its call chain: only the chain is new. */
+	/* The profiler writes a second row for a call when it records its call chain: only the chain is new. */
 	if (class == EVENT_CLASS_BACKTRACE)
 		return nsys_add_backtrace(n, slice);
 	if (class == EVENT_CLASS_DRIVER)
@@ -80,7 +81,7 @@ static ow_status add_call(struct nsys *n, const struct sqlite_rows *rows,
 
 	if (table->category == NSYS_OSRT && !sqlite_is_null(rows, CALL_CLASS) &&
 	    sqlite_int(rows, CALL_CLASS) != EVENT_CLASS_OSRT)
-		return OW_OK; /* a marker of the profiler */
+		return OW_OK; /* an internal marker of the profiler */
 	if (!nsys_interval(n, rows, CALL_START, CALL_END, &slice))
 		return OW_OK;
 	slice.lane = nsys_thread_lane(
@@ -110,9 +111,9 @@ static ow_status read_call_table(struct nsys *n, const struct call_table *table)
 	return status;
 }
 
-/* Per thread: since when it runs on a processor. */
+/* For each thread, the time since which it runs on a processor. */
 struct on_cpu {
-	int64_t *since; /* by lane; TIME_UNKNOWN: it does not run */
+	int64_t *since; /* indexed by lane; TIME_UNKNOWN: the thread does not run */
 	size_t cap;
 };
 
@@ -135,7 +136,7 @@ static ow_status add_switch(struct nsys *n, struct on_cpu *on, const struct nsys
 		return OW_OK;
 	}
 	if (on->since[row->lane] == TIME_UNKNOWN)
-		return OW_OK; /* it already ran when the recording began */
+		return OW_OK; /* the thread was already running when the recording began */
 	slice.ts = on->since[row->lane];
 	on->since[row->lane] = TIME_UNKNOWN;
 	if (__builtin_sub_overflow(row->ts, slice.ts, &slice.dur) || slice.dur < 0)
@@ -183,10 +184,10 @@ static ow_status add_sample(struct nsys *n, const struct sqlite_rows *rows)
 		   });
 }
 
-/* Values of the column eventType. NVTX_TEXT_*: from text files that the profiler was given. */
+/* Values of the column eventType. NVTX_TEXT_* come from text files that the profiler was given. */
 enum {
 	NVTX_MARK = 34,
-	NVTX_PUSH = 35, /* without the pop */
+	NVTX_PUSH = 35, /* a push without its pop */
 	NVTX_POP = 36,
 	NVTX_START = 37,
 	NVTX_END = 38,
@@ -272,7 +273,7 @@ static ow_status add_nvtx_event(struct nsys *n, const struct sqlite_rows *rows)
 	case NVTX_DOMAIN:
 		return name_domain(n, rows, tid);
 	default:
-		return OW_OK; /* names of categories, devices, streams */
+		return OW_OK; /* events that name categories, devices, streams */
 	}
 }
 
@@ -313,7 +314,7 @@ static ow_status add_mpi_rank(struct nsys *n, const struct sqlite_rows *rows)
 	return OW_OK;
 }
 
-/* Older exports have no table of ranks, but name threads "MPI Rank 3". */
+/* Finds MPI ranks in names of threads, "MPI Rank 3", for older exports without a table of ranks. */
 void nsys_ranks_from_names(struct nsys *n)
 {
 	const struct str prefix = STR("MPI Rank ");

@@ -1,10 +1,12 @@
 /*
- * nsys_marks.c: reads NVTX ranges of PyTorch and its profilers, for the importer and the producer of Nsight Systems exports. The
- * texts of PyProf are Python's repr of a dictionary; this file picks single values out of them and does not parse Python.
+ * nsys_marks.c: reads NVTX ranges of PyTorch and its profilers, for the importer and the producer of Nsight Systems
+ * exports. The texts of PyProf are Python's repr of a dictionary; this file extracts single values and does not parse
+ * Python.
  */
 #include "import/nsys/nsys_marks.h"
 
-/* The name ends where values begin that change from run to run: ", seq = 7, op_id = 3, sizes = [[1, 2]]". */
+/* The end of the name in a text, where values begin that change from run to run: ", seq = 7, op_id = 3, sizes = [[1,
+ * 2]]". */
 static size_t end_of_name(struct str text)
 {
 	static const char *const parts[] = { ", seq = ", ", op_id = ", ", sizes = ",
@@ -19,7 +21,7 @@ static size_t end_of_name(struct str text)
 	return end;
 }
 
-/* The text behind a key: of {'mod': 'Tensor'} that is 'Tensor'}. Empty without the key. */
+/* The text after a key: for mod in {'mod': 'Tensor'} it is 'Tensor'}. Empty if the key is missing. */
 static struct str value_of(struct str text, const char *key)
 {
 	size_t at = str_find(text, str_from(key));
@@ -101,7 +103,7 @@ str_id nsys_mark_name(struct builder *b, struct str text)
 	return end < text.len && end ? builder_str(b, str_first(text, end)) : (str_id){ 0 };
 }
 
-/* 'train.py:12' */
+/* Makes a frame from 'train.py:12'. */
 static frame_id frame_of(struct builder *b, struct str place)
 {
 	size_t colon = str_rfind_char(place, ':');
@@ -118,7 +120,7 @@ static frame_id frame_of(struct builder *b, struct str place)
 	return builder_frame(b, &row);
 }
 
-/* The outermost comes first. */
+/* Makes the stack of a MARK_STACK range; its text lists the outermost frame first. */
 stack_id nsys_mark_stack(struct builder *b, struct str text)
 {
 	struct str rest = value_of(text, "'traceMarker':"), place;

@@ -9,13 +9,13 @@
 #include "model/builder.h"
 
 enum nsys_mark {
-	MARK_PLAIN,    /* a range that people wrote */
+	MARK_PLAIN,    /* a range that the user's program wrote */
 	MARK_OPERATOR, /* an operator of a framework */
-	MARK_STACK     /* where the operators in it were called */
+	MARK_STACK     /* a range whose text is the call stack of the operators inside */
 };
 
 enum nsys_mark nsys_mark_of(struct str text);
-/* The name of a range without numbers and shapes; nil when that is the whole text. */
+/* The name of a range without numbers and shapes; nil when the name is the whole text. */
 str_id nsys_mark_name(struct builder *b, struct str text);
 /* The stack in the text of a MARK_STACK range. */
 stack_id nsys_mark_stack(struct builder *b, struct str text);

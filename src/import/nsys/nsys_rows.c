@@ -19,20 +19,20 @@ static const char *const categories[NSYS_CATEGORIES] = {
 struct row_maker {
 	struct nsys *n;
 	struct event_draft draft;
-	uint32_t *order; /* of lanes */
-	str_id *calls;	 /* by name: the name of a call without its version */
+	uint32_t *order; /* indexes of lanes, in the order of their tracks */
+	str_id *calls;	 /* for each name: the name of a call without its version */
 	str_id category[NSYS_CATEGORIES];
-	str_id *domain;	 /* by domain: the category of its ranges */
+	str_id *domain;	 /* for each domain: the category of its ranges */
 	str_id operator; /* the category of ranges that are operators */
-	uint8_t *marks;	 /* by string: enum nsys_mark + 1, 0 = not looked at yet */
+	uint8_t *marks;	 /* for each string: enum nsys_mark + 1, 0 = not examined yet */
 	uint32_t mark_count;
-	/* Of the current lane: the stack in the last MARK_STACK range, and where that range ends. */
+	/* For the current lane: the stack in the last MARK_STACK range, and the end of that range. */
 	stack_id marked;
 	int64_t marked_until;
 	str_id nameless;
 	struct map backtraces;
 	int64_t machine; /* high bits of the process ids of the first machine */
-	bool stacks;	 /* there are call chains of calls */
+	bool stacks;	 /* some calls have call chains */
 };
 
 static int by_lane(const void *a, const void *b, void *arg)
@@ -80,7 +80,7 @@ static str_id thread_name(struct row_maker *k, const struct nsys_lane *lane)
 	return builder_cstr(n->b, name);
 }
 
-/* A thread and what was added to it, or a stream of a device. */
+/* The name of a lane's track: the thread and the kind of rows, or the stream of a device. */
 static str_id lane_name(struct row_maker *k, const struct nsys_lane *lane,
 			const struct nsys_lane *before)
 {
@@ -116,7 +116,7 @@ static str_id process_name(struct row_maker *k, int64_t process)
 	char name[32];
 
 	if (!process)
-		return (str_id){ 0 }; /* metrics of a device belong to no process */
+		return (str_id){ 0 }; /* metrics of a device do not belong to a process */
 	if (p && p->name.v)
 		return p->name;
 	snprintf(name, sizeof(name), "process %" PRId64, nsys_pid(process));
@@ -148,14 +148,16 @@ static ow_status make_track(struct row_maker *k, struct nsys_lane *lane,
 				 .source = n->b->source };
 
 	if (lane->process && lane->process >> 48 != k->machine)
-		row.pid = lane->process >> 24; /* on another machine, the same pid may exist */
+		/* a process of another machine may have the same pid */
+		row.pid = lane->process >> 24;
 	lane->track = builder_track(n->b, &row);
 	if (n->b->m->track.count == tracks && builder_status(n->b) == OW_OK)
-		lane->track = builder_add_track(n->b, &row); /* rows of two lanes must not mix */
+		/* a track of its own, because rows of two lanes must not mix */
+		lane->track = builder_add_track(n->b, &row);
 	return builder_status(n->b);
 }
 
-/* Shifts the correlation numbers of each process into a range of its own. */
+/* Shifts the correlation numbers of each process into a separate range. */
 static void spread_numbers(struct nsys *n)
 {
 	uint64_t next = 0;
@@ -178,7 +180,7 @@ static uint32_t number_of(const struct nsys_process *p, const struct nsys_kept *
 	return s->correlation && p && !p->beyond ? s->correlation + p->shift : 0;
 }
 
-/* A point, whose length is unknown, comes last. */
+/* Compares by length; a point, whose length is unknown, comes last. */
 static int by_length(const void *a, const void *b, void *arg)
 {
 	const struct nsys_kept *list = arg;
@@ -199,7 +201,7 @@ static void order_same_start(struct nsys_kept *list, struct trace_ref *refs, siz
 	}
 }
 
-/* By time; of two that start together the longer comes first, because it contains the other. */
+/* Sorts the slices of a lane by time; if two start together the longer comes first, because it contains the other. */
 static struct trace_ref *order_slices(struct nsys *n, const struct nsys_lane *lane)
 {
 	size_t size = lane->count * sizeof(struct trace_ref);
@@ -257,7 +259,8 @@ static stack_id stack_of(const struct row_maker *k, uint32_t lane, const struct 
 	return chain ? nsys_stack(k->n, cuda ? CHAINS_CUDA : CHAINS_OSRT, chain) : (stack_id){ 0 };
 }
 
-/* cudaMalloc_v3020 is shown as cudaMalloc. Short numbers belong to the name: cuMemAlloc_v2. */
+/* The name of a call without its version: cudaMalloc_v3020 becomes cudaMalloc. Short numbers belong to the name:
+ * cuMemAlloc_v2. */
 static struct str without_version(struct str name)
 {
 	size_t at = name.len;
@@ -285,7 +288,8 @@ static str_id name_of(struct row_maker *k, const struct nsys_kept *s)
 	return k->calls[s->name];
 }
 
-/* Nsight Systems prints cudaGraphLaunch_v10000 as it is: it takes off four digits only. */
+/* Whether a call keeps its version: Nsight Systems prints cudaGraphLaunch_v10000 unchanged, because it removes four
+ * digits only. */
 static bool keeps_version(const struct nsys *n, const struct nsys_kept *s, uint32_t shown)
 {
 	const struct model *m = n->b->m;
@@ -305,7 +309,7 @@ static enum nsys_mark mark_of(struct row_maker *k, uint32_t name)
 	return (enum nsys_mark)(k->marks[name] - 1);
 }
 
-/* Ranges that PyTorch's profilers write can be operators, or say where operators were called. */
+/* Reads the text of a range: ranges of PyTorch's profilers can be operators, or contain the call stack of operators. */
 static void read_mark(struct row_maker *k, event_id e)
 {
 	struct builder *b = k->n->b;
@@ -315,7 +319,8 @@ static void read_mark(struct row_maker *k, event_id e)
 	switch (mark_of(k, name)) {
 	case MARK_OPERATOR:
 		events->category[e.v] = k->operator;
-		events->correlation[e.v] = 0; /* launches and their work have one */
+		/* only launches and their work keep correlation numbers */
+		events->correlation[e.v] = 0;
 		break;
 	case MARK_STACK:
 		k->marked = nsys_mark_stack(b, model_str(b->m, (str_id){ name }));
@@ -328,7 +333,7 @@ static void read_mark(struct row_maker *k, event_id e)
 	}
 }
 
-/* Sets columns that few rows have. A row reads as zero where nothing is set. */
+/* Sets rare columns, which are zero for rows where nothing is set. */
 static void set_rare(struct row_maker *k, uint32_t lane, const struct nsys_kept *s, event_id e)
 {
 	struct nsys *n = k->n;
@@ -354,7 +359,7 @@ static void set_rare(struct row_maker *k, uint32_t lane, const struct nsys_kept 
 	}
 }
 
-/* The caller has made room in the table. */
+/* Adds an event; the caller has made room in the table. */
 static void add_event(struct row_maker *k, uint32_t lane, const struct nsys_kept *s,
 		      const struct nsys_process *p)
 {
@@ -473,7 +478,8 @@ static void add_values(struct nsys *n)
 	}
 }
 
-/* Some versions of Nsight Systems count cycles per sample; the others only say that there was one. */
+/* Adds the samples. Some versions of Nsight Systems record cycles for each sample; the others only that there was
+ * one. */
 static void add_samples(struct nsys *n)
 {
 	bool cycles = false;
@@ -534,7 +540,7 @@ static ow_status make_rows(struct row_maker *k, struct arena *arena)
 	return builder_status(n->b);
 }
 
-/* Gives each sample the step during which it was taken. The windows of a source are in order of time. */
+/* Assigns to each sample the step during which it was taken. The windows of a source are sorted by time. */
 static ow_status assign_steps(struct nsys *n, uint32_t first_sample, uint32_t first_window)
 {
 	const struct model *m = n->b->m;

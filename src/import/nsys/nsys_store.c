@@ -1,7 +1,7 @@
 /*
- * nsys_store.c: collects what the readers of a Nsight Systems export find: names, lanes, processes, domains, slices, samples
- * and call chains. Called by nsys_host.c and nsys_device.c for each row; nsys_rows.c reads the result. This file knows no
- * table of the export but StringIds and the three tables of call chains.
+ * nsys_store.c: stores what the readers of a Nsight Systems export find: names, lanes, processes, domains, slices,
+ * samples and call chains. nsys_host.c and nsys_device.c call it for each row; nsys_rows.c reads the result. This file
+ * knows no table of the export but StringIds and the three tables of call chains.
  */
 #include "import/nsys/nsys_store.h"
 
@@ -91,7 +91,7 @@ uint32_t nsys_text(struct nsys *n, struct str text)
 	return nsys_utf8(n, text).v | NSYS_TEXT;
 }
 
-/* The text of a row is decoded only if some slice refers to its number. */
+/* Reads the text of a row of StringIds, if some slice refers to its number. */
 static ow_status fetch_name(struct nsys *n, const struct sqlite_rows *rows)
 {
 	int64_t id = sqlite_int(rows, 0);
@@ -220,7 +220,7 @@ uint32_t nsys_find_thread(const struct nsys *n, enum nsys_lane_kind kind, int64_
 	return find_lane(n, &key, hash_lane(&key));
 }
 
-/* What the program calls a thread has a lower rank than what the system calls it. */
+/* Names a lane; the program's name of a thread has a lower rank than the system's name, and so wins. */
 ow_status nsys_name_lane(struct nsys *n, uint32_t lane, uint32_t name, int64_t rank)
 {
 	if (!lane || !name)
@@ -295,7 +295,7 @@ bool nsys_interval(struct nsys *n, const struct sqlite_rows *rows, int start, in
 	return true;
 }
 
-/* Bytes and call chains are kept apart: few rows have them. */
+/* Stores bytes and call chains separately, because few rows have them. */
 static uint32_t add_extra(struct nsys *n, const struct nsys_slice *slice)
 {
 	if (n->extra_count >= UINT32_MAX ||
@@ -322,7 +322,7 @@ ow_status nsys_add_slice(struct nsys *n, const struct nsys_slice *slice)
 	struct nsys_kept *kept;
 
 	if (OW_UNLIKELY(!slice->lane || !slice->name))
-		return builder_status(n->b); /* no memory for its lane or name */
+		return builder_status(n->b); /* there is no memory for the slice's lane or name */
 	if (OW_UNLIKELY(lane->count == lane->cap))
 		OW_TRY(grow_lane(n, lane));
 	kept = &lane->list[lane->count];
@@ -446,7 +446,7 @@ static ow_status add_chain_row(struct nsys *n, struct nsys_chains *c,
 	return builder_status(n->b);
 }
 
-/* A chain is several rows with one id. */
+/* Reads the tables of call chains; a chain is several rows with one id. */
 ow_status nsys_read_chains(struct nsys *n)
 {
 	static const char *const tables[CHAINS_KINDS] = {
@@ -469,7 +469,7 @@ ow_status nsys_read_chains(struct nsys *n)
 	return status;
 }
 
-/* The innermost first. */
+/* Sorts by chain, the innermost frame first. */
 static int by_chain(const void *a, const void *b)
 {
 	const struct nsys_chain_row *x = a, *y = b;

@@ -1,11 +1,10 @@
 /*
- * nsys_store.h: what has been read from an SQLite export of Nsight Systems, before it becomes rows of the model.
- *
- * import_nsys.c opens the export and runs the steps in order. nsys_host.c and nsys_device.c read the tables, each from its
- * first row to its last, and add slices, samples, values and names here. Each slice knows its lane and the number of its
- * name. Then nsys_fetch_names reads the texts of these numbers from StringIds, and only those: an export also contains the
- * environment of the program and its output. Finally nsys_rows.c copies everything into the model, lane by lane in order of
- * time. Only nsys_store.c writes the fields of struct nsys, except where a group of fields names another file.
+ * nsys_store.h: data read from an SQLite export of Nsight Systems, before it becomes rows of the model. import_nsys.c
+ * opens the export and runs the steps in order. nsys_host.c and nsys_device.c read the tables, each from its first row
+ * to its last, and add slices, samples, values and names here. Each slice has its lane and the number of its name. Then
+ * nsys_fetch_names reads the texts of these numbers from StringIds, and only those: an export also contains the
+ * environment of the program and its output. Finally nsys_rows.c copies everything into the model, lane by lane in
+ * order of time. Only nsys_store.c writes the fields of struct nsys, except where a group of fields names another file.
  */
 #ifndef IMPORT_NSYS_STORE_H
 #define IMPORT_NSYS_STORE_H
@@ -13,8 +12,6 @@
 #include "base/vec.h"
 #include "import/importer.h"
 #include "wire/sqlite/sqlite_file.h"
-
-/* ---- names ---- */
 
 /* A text of the table StringIds that some row refers to. */
 struct nsys_name {
@@ -25,25 +22,23 @@ struct nsys_name {
 		call_count; /* sums over the CUDA calls with this name, repeated rows included */
 };
 
-/* The name of a slice is an index into names, or a str_id with this bit set. 0 means no name. */
+/* The name of a slice is an index into `names`, or a str_id with this bit set. 0 means no name. */
 #define NSYS_TEXT ((uint32_t)1 << 31)
-
-/* ---- lanes ---- */
 
 enum nsys_lane_kind {
 	LANE_NONE,
 	LANE_CALLS,    /* of a thread: calls and ranges, which nest */
-	LANE_OVERHEAD, /* of a thread: the profiler's own work */
+	LANE_OVERHEAD, /* of a thread: the profiler's own overhead */
 	LANE_CPU,      /* of a thread: when it ran on a processor */
 	LANE_RANGES,   /* of a process: ranges that may start on one thread and end on another */
-	LANE_STREAM,   /* of a device */
+	LANE_STREAM,   /* a stream of a device */
 	LANE_UNIFIED,  /* of a device: pages that unified memory moves between host and device */
 	LANE_WAITS,    /* of a stream: waits, which repeat calls of the host */
 	LANE_VALUES,   /* of a device: counters */
 	LANE_KINDS
 };
 
-/* A slice or point as its lane keeps it. There are many, so rare values are in struct nsys_extra. */
+/* A slice or point as its lane stores it. There are many, so rare values are in struct nsys_extra. */
 struct nsys_kept {
 	int64_t ts, dur; /* dur TIME_UNKNOWN: a point in time */
 	uint32_t name, correlation;
@@ -55,15 +50,15 @@ struct nsys_kept {
 
 struct nsys_lane {
 	uint8_t kind;	 /* enum nsys_lane_kind */
-	bool used;	 /* by samples or values */
-	bool unsorted;	 /* list is not ordered by time, then by length */
-	int64_t process; /* globalPid */
-	int64_t number;	 /* of the thread or the stream */
+	bool used;	 /* the lane has samples or values */
+	bool unsorted;	 /* `list` is not sorted by time, then by length */
+	int64_t process; /* globalPid of the process */
+	int64_t number;	 /* number of the thread or the stream */
 	int64_t device, context;
-	int64_t rank; /* of the name: the name with the lowest rank wins */
+	int64_t rank; /* rank of the name: the name with the lowest rank wins */
 	uint32_t name;
-	uint32_t count;		/* slices and points in list */
-	struct nsys_kept *list; /* nsys_rows.c frees it when its rows are made */
+	uint32_t count;		/* number of slices and points in `list` */
+	struct nsys_kept *list; /* nsys_rows.c frees the list when its rows are made */
 	size_t cap;
 	track_id track; /* set by nsys_rows.c */
 };
@@ -71,20 +66,18 @@ struct nsys_lane {
 struct nsys_process {
 	int64_t id; /* globalPid */
 	str_id name;
-	uint32_t lowest, highest; /* correlation numbers */
-	bool correlated;	  /* it has any */
-	/* Set by nsys_rows.c: what is added to correlation numbers to make them unique over all processes. */
+	uint32_t lowest, highest; /* smallest and largest correlation number */
+	bool correlated;	  /* the process has correlation numbers */
+	/* Set by nsys_rows.c: the number that makes correlation numbers unique over all processes when it is added. */
 	uint32_t shift;
-	bool beyond; /* the result would not fit into 32 bits */
+	bool beyond; /* the shifted numbers would not fit into 32 bits */
 };
 
 /* A domain of NVTX ranges, which has a name of its own. */
 struct nsys_domain {
 	int64_t process, id;
-	uint32_t text; /* a name */
+	uint32_t text; /* index of the domain's name */
 };
-
-/* ---- rows ---- */
 
 enum nsys_category {
 	NSYS_RUNTIME,
@@ -94,7 +87,7 @@ enum nsys_category {
 	NSYS_COPY,
 	NSYS_SET,
 	NSYS_SYNC,
-	NSYS_RANGE, /* of NVTX */
+	NSYS_RANGE, /* an NVTX range */
 	NSYS_OSRT,
 	NSYS_MPI,
 	NSYS_LIBRARY, /* cuDNN, cuBLAS and other libraries */
@@ -109,10 +102,10 @@ struct nsys_slice {
 	int64_t bytes;
 	uint32_t lane, name;
 	uint32_t correlation;
-	uint32_t chain;	 /* number of its call chain, 0 = none */
-	uint16_t domain; /* of a range */
+	uint32_t chain;	 /* number of the call chain, 0 = none */
+	uint16_t domain; /* domain of an NVTX range */
 	uint8_t category;
-	bool open; /* the export has no end for it */
+	bool open; /* the export has no end for the slice */
 };
 
 struct nsys_extra {
@@ -120,7 +113,7 @@ struct nsys_extra {
 	uint32_t chain;
 };
 
-/* A call chain that is a row of its own, beside the row of its call. */
+/* A call chain that is a row of its own, separate from the row of its call. */
 struct nsys_backtrace {
 	uint32_t lane, correlation, chain;
 };
@@ -130,15 +123,15 @@ enum { CHAINS_CUDA, CHAINS_OSRT, CHAINS_SAMPLES, CHAINS_KINDS };
 struct nsys_chain_row {
 	int64_t id;
 	uint32_t symbol, module;
-	uint16_t depth; /* 0 is the innermost */
-	bool kernel;	/* of the operating system */
+	uint16_t depth; /* 0 is the innermost frame */
+	bool kernel;	/* a frame of the operating system's kernel */
 };
 
 /* One table of call chains. Each table counts its chains from 1. */
 struct nsys_chains {
-	struct nsys_chain_row *rows; /* by id, the innermost frame first */
+	struct nsys_chain_row *rows; /* sorted by id, the innermost frame first */
 	size_t row_count, row_cap;
-	uint32_t *ids; /* ascending */
+	uint32_t *ids; /* ids of the chains, ascending */
 	stack_id *stacks;
 	size_t count;
 };
@@ -146,7 +139,7 @@ struct nsys_chains {
 struct nsys_sample {
 	int64_t ts, weight;
 	uint32_t lane, chain;
-	int32_t cpu; /* + 1 */
+	int32_t cpu; /* number of the processor + 1 */
 };
 
 struct nsys_reading {
@@ -155,9 +148,9 @@ struct nsys_reading {
 	uint32_t lane, name;
 };
 
-/* Which GPU a process means by a CUDA device number. */
+/* The GPU that a process means by a CUDA device number. */
 struct nsys_gpu {
-	int64_t pid; /* -1 = any */
+	int64_t pid; /* -1 = any process */
 	int64_t number, gpu;
 };
 
@@ -166,7 +159,7 @@ struct nsys_tally {
 	int64_t rows, total_ns, first_ns, last_ns;
 };
 
-/* Problems of rows, counted. import_nsys.c turns each count into a note. */
+/* Kinds of problems with rows, which are counted. import_nsys.c turns each count into a note. */
 enum nsys_problem {
 	NSYS_NO_TIME,
 	NSYS_NEGATIVE,
@@ -176,7 +169,7 @@ enum nsys_problem {
 	NSYS_BIG_NUMBER,
 	NSYS_NO_TEXT,
 	NSYS_BROKEN_CHAIN,
-	NSYS_WARNING, /* of the profiler, about the recording */
+	NSYS_WARNING, /* a warning of the profiler about the recording */
 	NSYS_ERROR,
 	NSYS_PROBLEMS
 };
@@ -185,15 +178,15 @@ enum nsys_problem {
 #define NSYS_MANY_RANKS (-2)
 
 struct nsys {
-	/* Set by import_nsys.c before tables are read. */
+	/* Fields that import_nsys.c sets before tables are read. */
 	struct import_ctx *ctx;
 	struct builder *b;
 	struct mem *mem;
 	struct sqlite_file db;
 	int64_t epoch_ns; /* added to all times */
-	char version[64]; /* of the program that exported */
+	char version[64]; /* version of the program that exported the database */
 
-	/* Lists that start with an unused or default element [0]. */
+	/* Lists whose element [0] is unused or a default. */
 	struct nsys_name *names;
 	size_t name_count, name_cap;
 	struct nsys_lane *lanes;
@@ -205,7 +198,7 @@ struct nsys {
 	struct nsys_extra *extras;
 	size_t extra_count, extra_cap;
 	struct map name_map, lane_map, process_map, domain_map;
-	uint32_t recent_names[256]; /* indexes, by the last digits of the ids */
+	uint32_t recent_names[256]; /* cache of indexes, by the last digits of the ids */
 	uint32_t last_lane[LANE_KINDS], last_process;
 
 	struct nsys_backtrace *backtraces;
@@ -220,26 +213,25 @@ struct nsys {
 	struct nsys_tally kernels, calls;
 	uint64_t problems[NSYS_PROBLEMS];
 
-	/* Written by nsys_host.c. */
+	/* Fields that nsys_host.c writes. */
 	int64_t range_types[128];
 	int64_t ranges, ranges_with_end;
-	int64_t rank; /* of MPI */
+	int64_t rank; /* MPI rank */
 
-	/* Written by nsys_device.c. */
+	/* Fields that nsys_device.c writes. */
 	struct nsys_gpu *gpus;
 	size_t gpu_count, gpu_cap;
-	int64_t last_number, last_number_of, last_gpu; /* the last answer of gpu_of */
+	/* arguments and result of the last call of gpu_of */
+	int64_t last_number, last_number_of, last_gpu;
 };
 
 #define NSYS_GROW(n, list, cap, need)                                                              \
 	(vec_reserve((n)->mem, (n)->list, (n)->cap, need) ? OW_OK : import_no_memory((n)->ctx))
 
-/* ---- nsys_store.c ---- */
-
 ow_status nsys_init(struct nsys *n);
 void nsys_release(struct nsys *n);
 
-/* Calls `add` for each row of a table; does nothing when the export has no such table. */
+/* Calls `add` for each row of a table; does nothing when the export does not have the table. */
 static inline __attribute__((always_inline)) ow_status
 nsys_each_row(struct nsys *n, const char *table, const char *const *columns, size_t count,
 	      ow_status (*add)(struct nsys *, const struct sqlite_rows *))
@@ -258,7 +250,7 @@ static inline void nsys_problem(struct nsys *n, enum nsys_problem problem)
 	n->problems[problem]++;
 }
 
-/* The name for a number of StringIds; 0 without memory. */
+/* The name for a number of StringIds; 0 if memory runs out. */
 uint32_t nsys_name(struct nsys *n, int64_t id);
 /* The name for a text. */
 uint32_t nsys_text(struct nsys *n, struct str text);
@@ -266,18 +258,18 @@ uint32_t nsys_text(struct nsys *n, struct str text);
 ow_status nsys_fetch_names(struct nsys *n);
 /* The text of a name, after nsys_fetch_names. */
 str_id nsys_string(const struct nsys *n, uint32_t name);
-/* A string of the model; bytes that are not UTF-8 are replaced. */
+/* Interns a string in the model; bytes that are not UTF-8 are replaced. */
 str_id nsys_utf8(struct nsys *n, struct str text);
 
-/* The lane with the key's kind, process, number, device and context. It is made if necessary; 0 without memory. */
+/* The lane with the key's kind, process, number, device and context; it is added if necessary. 0 if memory runs out. */
 uint32_t nsys_lane(struct nsys *n, const struct nsys_lane *key);
 uint32_t nsys_thread_lane(struct nsys *n, enum nsys_lane_kind kind, int64_t global_tid);
-/* A lane that exists, or 0. */
+/* The lane of a thread; 0 if it does not exist. */
 uint32_t nsys_find_thread(const struct nsys *n, enum nsys_lane_kind kind, int64_t global_tid);
 /* Names a lane, unless it has a name of a lower rank. */
 ow_status nsys_name_lane(struct nsys *n, uint32_t lane, uint32_t name, int64_t rank);
 
-/* A process that exists, or NULL. */
+/* Finds a process; NULL if it does not exist. */
 struct nsys_process *nsys_find_process(const struct nsys *n, int64_t global_pid);
 /* The index of a domain. 0 is the default domain. */
 uint16_t nsys_domain(struct nsys *n, int64_t process, int64_t id);
@@ -291,7 +283,8 @@ static inline int64_t nsys_pid(int64_t global)
 	return global >> 24 & 0xffffff;
 }
 
-/* Reads the start and the end of a row into *slice. Returns false for a row without a start. An `end` < 0 is not a column. */
+/* Reads the start and the end of a row into *slice. Returns false for a row without a start. `end` < 0: the table
+ * has no such column. */
 bool nsys_interval(struct nsys *n, const struct sqlite_rows *rows, int start, int end,
 		   struct nsys_slice *slice);
 /* Sets the correlation number of a slice. Numbers count per process, and have 32 bits. */
@@ -299,36 +292,31 @@ void nsys_correlate(struct nsys *n, struct nsys_slice *slice, int64_t process, i
 ow_status nsys_add_slice(struct nsys *n, const struct nsys_slice *slice);
 ow_status nsys_add_sample(struct nsys *n, const struct nsys_sample *sample);
 ow_status nsys_add_reading(struct nsys *n, const struct nsys_reading *reading);
-/* Keeps the call chain of a slice for the call with the same correlation number. */
+/* Stores the call chain of a slice for the call with the same correlation number. */
 ow_status nsys_add_backtrace(struct nsys *n, const struct nsys_slice *slice);
-/* Adds a slice to the sums over kernels (by their short name) or CUDA calls. */
+/* Adds a slice to the sums over kernels (by their short name), or (below) over CUDA calls. */
 void nsys_tally_kernel(struct nsys *n, const struct nsys_slice *slice, uint32_t short_name);
 void nsys_tally_call(struct nsys *n, const struct nsys_slice *slice);
 
 ow_status nsys_read_chains(struct nsys *n);
-/* Makes stacks of all call chains, after nsys_fetch_names. */
+/* Makes stacks from all call chains, after nsys_fetch_names. */
 ow_status nsys_make_stacks(struct nsys *n);
 stack_id nsys_stack(const struct nsys *n, int kind, uint32_t chain);
 
-/* ---- nsys_host.c ---- */
-
-/* Calls of threads, when threads ran on a processor, and samples. */
+/* Reads calls of threads, when threads ran on a processor, and samples. */
 ow_status nsys_read_host(struct nsys *n);
-/* NVTX ranges and marks. */
+/* Reads NVTX ranges and marks. */
 ow_status nsys_read_ranges(struct nsys *n);
-/* Names of the threads and processes that rows refer to, and MPI ranks. Call it when all other tables are read. */
+/* Reads names of the threads and processes that rows refer to, and MPI ranks. Called after all other tables are
+ * read. */
 ow_status nsys_read_owners(struct nsys *n);
-/* MPI ranks by names of threads, after nsys_fetch_names. */
+/* Finds MPI ranks in names of threads, after nsys_fetch_names. */
 void nsys_ranks_from_names(struct nsys *n);
 
-/* ---- nsys_device.c ---- */
-
-/* What GPUs did. */
+/* Reads the work of GPUs. */
 ow_status nsys_read_device(struct nsys *n);
-/* Counters of GPUs, allocations of their memory, and how many warnings the profiler wrote. */
+/* Reads counters of GPUs, allocations of their memory, and the number of the profiler's warnings. */
 ow_status nsys_read_values(struct nsys *n);
-
-/* ---- nsys_rows.c ---- */
 
 ow_status nsys_make_rows(struct nsys *n);
 

@@ -1,8 +1,8 @@
 /*
- * import_live.c: the importer of recordings of running programs, as `opwatch record` writes them (docs/formats/live.md): files
- * of our own whose first segment has the kind OPW_LIVE. Makes one source per rank from the lists of live_read.c: tracks,
- * events, counters, samples, and notes about reads that the recorder did not see. What the events mean is decided in
- * import/interpret.
+ * import_live.c: the importer of recordings of running programs, which `opwatch record` writes (docs/formats/live.md):
+ * opwatch files whose first segment has the kind OPW_LIVE. It makes one source per rank from the lists of live_read.c:
+ * tracks, events, counters, samples, and notes about reads that the recorder did not see. import/interpret decides what
+ * the events mean.
  */
 #include "import/importer.h"
 #include "import/own/own_int.h"
@@ -10,10 +10,11 @@
 
 #include "base/vec.h"
 
-/* less is not worth a word: libraries, what the C library reads for itself */
+/* fewer unobserved bytes are not reported: libraries, and files that the C library reads for itself */
 #define BLIND_BYTES 1000000.0
 #define BLIND_SHARE 0.05
-/* Heads of libraries, read before a program begins; one that is soon over is never asked. */
+/* Bytes that a program reads from its libraries before it begins; the counters of a program that ends soon are never
+ * read. */
 #define START_BYTES 8192u
 
 static uint64_t hash_of(uint32_t pid)
@@ -35,7 +36,8 @@ static struct live_job *find_process(struct live_data *d, const struct map *pids
 	return found;
 }
 
-/* All that a process has read so far: what it did since the system was asked is known of its hooks only. */
+/* The bytes that a process has read so far. For the time since the system's counters were last read, only the
+ * recorder's hooks count. */
 static struct live_reads reads_of(const struct live_job *job)
 {
 	struct live_reads sum = job->last;
@@ -50,14 +52,15 @@ static void take_from(struct live_reads *from, const struct live_reads *part)
 	from->storage -= MIN(from->storage, part->storage);
 }
 
-/* A program that another one executed goes on with its numbers. */
+/* Whether a program replaced another one by exec: then it continues with its counters. */
 static bool is_executed(const struct live_job *job, const struct live_job *before)
 {
 	return before && before->row.parent == job->row.parent && before->asked &&
 	       job->first.system >= before->last.system;
 }
 
-/* Processes come in the order in which they began: a parent is the last one of its number that was there before. */
+/* Adds the reads of children to their parents. Processes are sorted by their begin: a parent is the last earlier
+ * process with its pid. */
 static ow_status live_find_waited_for(struct live_data *d)
 {
 	struct map pids;
@@ -156,11 +159,12 @@ static const char *const counters[RING_COUNTERS] = {
 	[RING_MAPPED] = "files: mapped bytes/s",
 };
 
-/* One rank of one job. */
+/* One rank of one job, which becomes a source. */
 struct place {
 	str_id run;
 	uint32_t run_number;
-	bool named; /* not of the first job of the file: its name says so */
+	/* not of the first job in the file, so the name of the source includes the job */
+	bool named;
 	int32_t rank, world_size;
 };
 
@@ -169,7 +173,7 @@ static bool is_at(const struct live_job *job, const struct place *at)
 	return job->rank == at->rank && job->run.v == at->run.v;
 }
 
-/* Jobs in the order in which they were seen. */
+/* Compares by job, in the order in which jobs were seen, then by rank. */
 static int by_run_and_rank(const struct live_job *x, const struct live_job *y)
 {
 	if (x->run.v != y->run.v)
@@ -179,14 +183,15 @@ static int by_run_and_rank(const struct live_job *x, const struct live_job *y)
 
 static const struct live_job *parent_of(const struct live_data *d, const struct live_job *job)
 {
-	/* The latest: a process that executes another program starts over, with the same number. */
+	/* Searches backwards for the latest process: one that executes another program starts over with the same
+	 * pid. */
 	for (const struct live_job *p = job; p > d->jobs;)
 		if ((--p)->known && p->row.pid == job->row.parent)
 			return p;
 	return NULL;
 }
 
-/* Its parent waits for batches, and it takes no steps of its own. */
+/* Whether a process is a data loader: its parent waits for batches, and it makes no steps of its own. */
 static bool is_loader(const struct live_data *d, const struct live_job *job)
 {
 	const struct live_job *parent = parent_of(d, job);
@@ -230,7 +235,8 @@ static void make_track(struct live_data *d, struct live_lane *lane)
 	lane->track = builder_track(d->b, &row).v;
 }
 
-/* By track, then time; what is around comes first. Ranks are made one after the other: lanes of others sort last. */
+/* Sorts slices by track, then time; an enclosing slice comes first. Ranks are made one after the other: lanes of
+ * other ranks sort last. */
 static int by_place(const void *a, const void *b)
 {
 	const struct live_slice *x = a, *y = b;
@@ -249,7 +255,7 @@ static void add_event(struct live_data *d, const struct live_slice *s, const str
 	uint32_t base = d->jobs[lane->job].id_base;
 	uint16_t category = s->category < RING_CATEGORIES ? s->category : RING_OTHER;
 
-	/* Ids of operators join nothing: those of launches and of their work do. */
+	/* Ids of operators do not link slices; those of launches and of their work do. */
 	bool joins = s->id && category != RING_OPERATOR && category != RING_BACKWARD;
 
 	event_draft_add(draft, d->b,
@@ -293,7 +299,7 @@ static uint32_t track_of_job(const struct live_data *d, uint32_t job)
 	return track;
 }
 
-/* The last value of the same counter of the same process, before index i. */
+/* The last value of the same counter and process before index i. */
 static const struct live_value *value_before(const struct live_data *d, size_t i)
 {
 	const struct live_value *v = &d->values[i];
@@ -335,7 +341,7 @@ static ow_status add_counters(struct live_data *d, const struct place *at)
 	return builder_status(d->b);
 }
 
-/* What the first and the last look at a thread show that it got; 0 when it was looked at once. */
+/* The processor time that a thread got between its first and last reading; 0 when it was read only once. */
 static uint64_t running_ns(const struct live_data *d, uint32_t job, uint32_t tid)
 {
 	const struct live_schedule *first = NULL, *last = NULL;
@@ -349,7 +355,7 @@ static uint64_t running_ns(const struct live_data *d, uint32_t job, uint32_t tid
 							     : 0;
 }
 
-/* The thread that the steps of a rank are of: the one that marks them, or else the first thread of the process that
+/* The thread that makes the steps of a rank: the one that marks them, or else the first thread of the process that
  * computes most. */
 static const struct live_lane *step_thread(const struct live_data *d, const struct place *at)
 {
@@ -385,9 +391,9 @@ static void add_part(struct live_data *d, uint32_t track, const char *series, in
 						   .value = MIN(part, 1.0) });
 }
 
-/* What a thread got from one look to the next. */
+/* The processor time that a thread got between two readings. */
 struct got {
-	int64_t ts_ns; /* monotonic, of the second look */
+	int64_t ts_ns; /* monotonic time of the second reading */
 	double ns, running_ns, waiting_ns;
 };
 
@@ -421,7 +427,8 @@ static ow_status list_schedule(struct live_data *d, const struct live_lane *lane
 	return OW_OK;
 }
 
-/* The kernel counts a wait when it is over: one that is longer than the time between two looks belongs to the looks before, too. */
+/* The kernel counts a wait when it ends: a wait that is longer than the time between two readings is spread over
+ * earlier readings, too. */
 static void spread_waits(struct gots *g)
 {
 	for (size_t i = g->count; i-- > 1;) {
@@ -436,7 +443,8 @@ static void spread_waits(struct gots *g)
 	}
 }
 
-/* The part of the time since the last look that the thread was on a processor, and that it waited for one. */
+/* Adds counters: the share of the time since the last reading that the thread was on a processor, and that it waited
+ * for one. */
 static ow_status add_schedule(struct live_data *d, const struct place *at)
 {
 	const struct live_lane *lane = step_thread(d, at);
@@ -462,7 +470,7 @@ static ow_status add_schedule(struct live_data *d, const struct place *at)
 	return status == OW_OK ? builder_status(d->b) : status;
 }
 
-/* Of the processes of this job and rank, whose tracks are made. */
+/* Adds the samples of the processes of one job and rank, whose tracks exist. */
 static ow_status live_add_samples(struct live_data *d, str_id run, int32_t rank)
 {
 	int64_t to_wall =
@@ -497,7 +505,7 @@ static ow_status live_add_samples(struct live_data *d, str_id run, int32_t rank)
 	return builder_status(d->b);
 }
 
-/* The function that was named when the recording began. */
+/* The function that the user named as step marker when the recording began. */
 static str_id marker_at(const struct live_data *d, const struct place *at)
 {
 	for (size_t i = 0; i < d->job_count; i++)
@@ -624,7 +632,7 @@ static void number_ids(struct live_data *d)
 	}
 }
 
-/* The first rank of the job, or of all jobs when the process is of none. */
+/* The first rank of the job, or of all jobs when the process has no job. */
 static const struct live_job *first_rank(const struct live_data *d, str_id run)
 {
 	const struct live_job *first = NULL;
@@ -639,7 +647,8 @@ static const struct live_job *first_rank(const struct live_data *d, str_id run)
 	return first;
 }
 
-/* What starts the ranks of a job has none itself: it is shown with the first rank, beside what counts. */
+/* Assigns the process that starts the ranks of a job, which has no rank, to the first rank, but does not count it
+ * there. */
 static void give_ranks(struct live_data *d)
 {
 	for (size_t i = 0; i < d->job_count; i++) {
@@ -654,7 +663,7 @@ static void give_ranks(struct live_data *d)
 	}
 }
 
-/* The next of a job and rank that has records, after this one. */
+/* The next job and rank that has records, in order. */
 static const struct live_job *next_job(const struct live_data *d, const struct live_job *after)
 {
 	const struct live_job *found = NULL;
@@ -669,7 +678,7 @@ static const struct live_job *next_job(const struct live_data *d, const struct l
 	return found;
 }
 
-/* Further ranks are sources of their own, of the same file. */
+/* Adds a source; ranks after the first are additional sources of the same file. */
 static ow_status add_source(struct live_data *d, const struct place *at)
 {
 	struct model *m = d->b->m;
@@ -706,8 +715,8 @@ static uint32_t source_of_run(const struct model *m, uint32_t before, str_id run
 	return 0;
 }
 
-/* Files of one job have one number. Of a file without a name it is its own, but for ranks: they are of the job that
- * was first. */
+/* The number of the run. Files of one job have the same number. A file without a job name has its own, except for
+ * ranks: they belong to the first job. */
 static uint32_t number_of_run(const struct model *m, uint32_t before, const struct live_job *job)
 {
 	uint32_t same = source_of_run(m, before, job->run), highest = 0;
@@ -757,7 +766,7 @@ static ow_status add_places(struct live_data *d)
 	return status;
 }
 
-/* The slices become rows. */
+/* Makes rows from the slices. */
 static ow_status live_rows(struct live_data *d)
 {
 	if (!d->slice_count && !d->value_count && !d->sample_count)
@@ -793,7 +802,8 @@ static ow_status load(struct import_ctx *ctx)
 	if (status == OW_OK)
 		status = live_rows(&d);
 	if (!d.complete)
-		ctx->in->regular = false; /* it may still be written to, and that is fine */
+		/* the file may still be written to, so a change of its size is not an error */
+		ctx->in->regular = false;
 	live_release(&d);
 	return status;
 }

@@ -1,8 +1,8 @@
 /*
- * import_opw.c: the importer of saved models (.opw). The file is mapped and its columns are used in place: the model that is
- * being built becomes the file, or the file's rows are added to it. Checks that the columns fit together before they are used;
- * the rows of a table are verified when they are first read (model/backing.c). Recordings are read by import_live.c and
- * journal_rows.c.
+ * import_opw.c: the importer of saved models (.opw). The file is mapped and its columns are used in place: the file
+ * replaces the model that is being built, or its rows are added to that model. It checks that the columns fit together
+ * before they are used; the rows of a table are verified when they are first read (model/backing.c). Recordings are
+ * read by import_live.c and journal_rows.c.
  */
 #include "import/importer.h"
 #include "import/own/own_int.h"
@@ -16,14 +16,16 @@
 
 #include <unistd.h>
 
-/* What there is to say about the file once it is in the model. */
+/* Problems of the file, for notes once it is in the model. */
 struct opw_remarks {
 	bool complete;
-	uint64_t end; /* when not: the first byte that was not used, and why */
+	/* if the file is incomplete: offset of the first unused byte, and the reason */
+	uint64_t end;
 	char problem[160];
 	uint64_t repaired; /* references to rows that are lost */
-	uint64_t lost;	   /* arguments and definitions that are */
-	uint32_t unknown;  /* columns and tables of a newer program, and the first of them */
+	uint64_t lost;	   /* lost arguments and definitions */
+	/* number of columns and tables of a newer version, and the first of them */
+	uint32_t unknown;
 	char first_unknown[80];
 };
 
@@ -53,7 +55,7 @@ static bool is_column(const struct opw_block *block, const struct column_info *c
 	       block->value_size == column->size;
 }
 
-/* Undecoded code is not in the file, so nothing may point to it. */
+/* Whether a column is used. Undecoded code is not in the file, so nothing may point to it. */
 static bool is_wanted(enum table_id table, const struct column_info *column)
 {
 	return table != TABLE_op ||
@@ -146,7 +148,7 @@ static ow_status read_block(const struct opening *o, const struct opw_segment *s
 	return OW_OK;
 }
 
-/* Points to the strings of a segment; the texts lie one behind the other, each with a NUL. */
+/* Points to the strings of a segment; the texts follow each other, each with a NUL. */
 static ow_status add_texts(struct opening *o, const struct opw_segment *segment, const char *text,
 			   uint64_t size, const uint32_t *lengths)
 {
@@ -218,7 +220,7 @@ static void **column_of(struct model *m, int table, const struct column_info *co
 	return (void **)(void *)((char *)m + model_tables[table].offset + column->offset);
 }
 
-/* Puts the columns in, and the table's old ones (its nil row) away. */
+/* Replaces the columns of a table (which has its nil row only) by those of the file. */
 static void set_columns(struct opening *o, int table, void *const *columns, uint32_t rows)
 {
 	const struct table_info *info = &model_tables[table];
@@ -242,8 +244,8 @@ static void free_columns(struct opening *o, int table, void *const *columns, uin
 			mem_free(o->m->mem, columns[c], (size_t)rows * info->columns[c].size);
 }
 
-/* A segment's blocks must have a value per row, and at least one of them one byte per row, so that a
- * small file cannot ask for much memory. */
+/* Checks a segment: its blocks must have one value per row, and at least one block one byte per row, so that a small
+ * file cannot ask for much memory. */
 static ow_status check_segment(const struct opening *o, const struct opw_segment *segment)
 {
 	uint64_t rows = segment->head.row_count;
@@ -290,7 +292,7 @@ static ow_status map_table(struct opening *o, int table, const struct opw_segmen
 	return OW_OK;
 }
 
-/* One column of all segments of a table. */
+/* Joins one column of all segments of a table. */
 static ow_status join_column(struct opening *o, int table, const struct column_info *column,
 			     uint32_t rows, void **values)
 {
@@ -336,7 +338,7 @@ static ow_status join_table(struct opening *o, int table, uint32_t rows)
 	return OW_OK;
 }
 
-/* All segments of one table. */
+/* Reads all segments of one table. */
 static ow_status read_table(struct opening *o, int table)
 {
 	const struct opw_file *file = &o->st->file;
@@ -377,12 +379,12 @@ static ow_status verify_bytes(const struct stored *st, struct ow_error *err)
 	return OW_OK;
 }
 
-/* The columns of one table, shared out to threads. */
+/* State while threads verify the columns of one table. */
 struct verifying {
 	const struct stored *st;
 	const struct opw_segment *segment;
 	atomic_uint next;
-	atomic_uint damaged; /* 1 + a damaged block */
+	atomic_uint damaged; /* 1 + index of a damaged block */
 };
 
 static void verify_blocks(void *arg, unsigned thread)
@@ -458,10 +460,10 @@ static void repair(struct opening *o)
 			    end) +
 		drop_beyond(m->op.record_offset, m->op.record_size, m->op.count, end);
 	guard_leave(&guard);
-	atomic_store(&o->backing->verified, TABLES_ALL); /* walking did that */
+	atomic_store(&o->backing->verified, TABLES_ALL); /* repairing has read all tables */
 }
 
-/* A part of a file that others share does not begin where pages do. */
+/* Maps the file. A part of a shared file does not begin at a page, and cannot be mapped. */
 static bool map_file(const struct input *file, struct mapping *map)
 {
 	int fd = file->parked ? input_reopen(file, NULL) : file->fd;
@@ -472,7 +474,7 @@ static bool map_file(const struct input *file, struct mapping *map)
 	return mapped;
 }
 
-/* Where columns can stay: in the mapped file, or in memory that is ours and aligned. */
+/* Finds where columns can stay: in the mapped file, or in memory that is ours and aligned. */
 static void find_base(struct opening *o)
 {
 	struct backing *b = o->backing;
@@ -537,7 +539,7 @@ static ow_status open_file(struct opening *o)
 	return mapping_lost(&o->backing->map) ? model_lost(o->m, o->err) : OW_OK;
 }
 
-/* A model with nothing in it but the backing; NULL without memory. */
+/* A model that contains only the backing; NULL if memory runs out. */
 static struct model *new_model(struct opening *o, struct mem *mem)
 {
 	struct builder nil;
@@ -564,8 +566,8 @@ static struct model *new_model(struct opening *o, struct mem *mem)
 	return NULL;
 }
 
-/* Takes over what *in holds; *in becomes a second view of it. The model has no lookups, is frozen when
- * the file is, and has no inputs yet. *made is NULL on failure. */
+/* Opens a file as a model. It takes over the content of *in; *in becomes a second view of it. The model has no
+ * lookups, is frozen when the file is, and has no inputs yet. *made is NULL on failure. */
 static ow_status opw_open(struct input *in, struct model **made, struct opw_remarks *remarks,
 			  struct ow_error *err)
 {
@@ -592,7 +594,8 @@ static ow_status opw_open(struct input *in, struct model **made, struct opw_rema
 		return OW_OK;
 	}
 	input_close(&view);
-	o.backing->file = (struct input){ .mem = in->mem, .fd = -1 }; /* stays the caller's */
+	/* the caller keeps the input */
+	o.backing->file = (struct input){ .mem = in->mem, .fd = -1 };
 	model_free(o.m);
 	return status;
 }
@@ -625,7 +628,7 @@ static ow_status borrow(struct model *m, struct input **to, const struct input *
 	return input_borrow(*to, file, err);
 }
 
-/* Every source reads its arguments and records from the file. inputs[1] is taken in any case. */
+/* Lets every source read its arguments and records from the file. inputs[1] is taken in any case. */
 static ow_status make_inputs(struct model *m, struct input *first, const struct input *file,
 			     struct ow_error *err)
 {
@@ -641,7 +644,7 @@ static ow_status make_inputs(struct model *m, struct input *first, const struct 
 	return OW_OK;
 }
 
-/* Notes that were made before the file was read: a damaged container, files that were passed over. */
+/* Copies notes that were made before the file was read: a damaged container, files that were skipped. */
 static void copy_notes(struct builder *b, const struct model *from)
 {
 	for (uint32_t i = 1; i < from->note.count; i++)
@@ -650,7 +653,7 @@ static void copy_notes(struct builder *b, const struct model *from)
 				  model_str(from, from->note.text[i]).ptr);
 }
 
-/* The opened model and the one being built change places. */
+/* Swaps the opened model and the one being built. */
 static ow_status adopt(struct import_ctx *ctx, struct model *opened)
 {
 	struct model *m = ctx->b->m;
@@ -689,7 +692,7 @@ static void add_remarks(struct builder *b, const struct opw_remarks *r, const ch
 			name, r->first_unknown);
 }
 
-/* The input is the model's that is being built, and stays there when `opened` goes. */
+/* Keeps the input in the model that is being built, when `opened` is freed. */
 static void take_back(struct import_ctx *ctx, struct model *opened)
 {
 	input_close(ctx->in);
@@ -697,7 +700,7 @@ static void take_back(struct import_ctx *ctx, struct model *opened)
 	opened->backing->file = (struct input){ .mem = opened->mem, .fd = -1 };
 }
 
-/* The sources that were added read from the file as well. */
+/* Lets the sources that were added read from the file as well. */
 static ow_status give_inputs(struct import_ctx *ctx, source_id first)
 {
 	struct model *m = ctx->b->m;
@@ -709,7 +712,7 @@ static ow_status give_inputs(struct import_ctx *ctx, source_id first)
 	return OW_OK;
 }
 
-/* Written by a running program, record by record. */
+/* Whether the file is a journal, which a running program writes record by record. */
 static bool is_journal(const struct input *in)
 {
 	struct opw_head head;

@@ -1,7 +1,7 @@
 /*
- * journal_rows.c: recordings of the recorder API (wire/own/journal.h) as rows. Records become slices of the threads
- * that wrote them, counters and steps; what they mean is decided in import/interpret. Called by import_opw.c. A record
- * with a wrong checksum is left out and counted.
+ * journal_rows.c: converts recordings of the recorder API (wire/own/journal.h) to rows. Records become slices of the
+ * threads that wrote them, counters and steps; import/interpret decides what they mean. Called by import_opw.c. A
+ * record with a wrong checksum is left out and counted.
  */
 #include "import/own/own_int.h"
 
@@ -10,11 +10,11 @@
 #include "wire/own/journal.h"
 
 #define READ_RECORDS 2048
-#define STEP_NAME "step" /* the slice around what a step does */
+#define STEP_NAME "step" /* name of the slice that encloses a step */
 
 struct journal_slice {
 	int64_t ts_ns, dur_ns;
-	uint32_t thread, name; /* name: a string */
+	uint32_t thread, name; /* name: index of a string */
 	bool unfinished;
 };
 
@@ -34,23 +34,24 @@ struct reading {
 	size_t step_count, step_cap;
 	struct journal_value *values;
 	size_t value_count, value_cap;
-	str_id *names; /* by number */
+	str_id *names; /* indexed by the record's number */
 	size_t name_cap;
-	track_id *tracks; /* by number of the thread */
+	track_id *tracks; /* indexed by the number of the thread */
 	size_t track_cap;
 	struct track_row *rows;
 	size_t row_cap;
 	uint32_t thread_count;
-	/* The step that is open. */
+	/* The current step. */
 	bool in_step;
 	struct recorded_step step;
 	uint32_t step_thread;
 	int64_t last_ns;
 	uint64_t damaged, damaged_at;
-	uint64_t torn, torn_at; /* bad records since the last good one */
+	/* bad records since the last good one: count, and offset of the first */
+	uint64_t torn, torn_at;
 };
 
-/* Room for `need` items; new ones are zero. */
+/* Makes room for `need` items; new ones are zero. */
 static bool room(struct reading *r, void **list, size_t *cap, size_t need, size_t size)
 {
 	size_t old = *cap;
@@ -71,8 +72,8 @@ static bool room(struct reading *r, void **list, size_t *cap, size_t need, size_
 		good_;                                                                             \
 	})
 
-#define NUMBERS_MAX ((uint32_t)1 << 24) /* of names: more is damage */
-#define THREADS_MAX ((uint32_t)1 << 18) /* of threads; each gets a track */
+#define NUMBERS_MAX ((uint32_t)1 << 24) /* limit of names: more indicates damage */
+#define THREADS_MAX ((uint32_t)1 << 18) /* limit of threads; each gets a track */
 
 static str_id name_of(const struct reading *r, uint32_t number)
 {
@@ -97,7 +98,7 @@ static ow_status end_step(struct reading *r, int64_t end_ns, bool unfinished)
 	r->in_step = false;
 	step->end_ns = MAX(end_ns, step->start_ns);
 	if (__builtin_sub_overflow(step->end_ns, step->start_ns, &dur_ns))
-		dur_ns = INT64_MAX; /* times that were not measured */
+		dur_ns = INT64_MAX; /* the times were not measured */
 	if (!ROOM(r, steps, step_cap, r->step_count + 1))
 		return import_no_memory(r->ctx);
 	r->steps[r->step_count++] = *step;
@@ -168,7 +169,7 @@ static ow_status take(struct reading *r, const struct journal_record *record)
 	case JOURNAL_VALUE:
 		return take_value(r, record);
 	default:
-		return OW_OK; /* of a later version */
+		return OW_OK; /* a kind of record of a later version */
 	}
 }
 
@@ -194,7 +195,7 @@ static uint32_t check_of(const struct journal_record *record)
 	return crc32c(record, offsetof(struct journal_record, check));
 }
 
-/* One that does not fit its checksum: damage when a good one follows, else perhaps half written. */
+/* Handles a record with a wrong checksum: it is damaged if a good one follows, else perhaps half written. */
 static void found_bad(struct reading *r, uint64_t at)
 {
 	r->torn++;
@@ -209,7 +210,7 @@ static void found_good(struct reading *r)
 	r->torn_at = OW_NO_OFFSET;
 }
 
-/* A name and its text; *slots is how far the next record is. */
+/* Reads a name record and its text; *slots is the distance to the next record. */
 static ow_status read_name(struct reading *r, const struct journal_record *record, uint64_t at,
 			   uint64_t left, uint64_t *slots)
 {
@@ -224,7 +225,7 @@ static ow_status read_name(struct reading *r, const struct journal_record *recor
 	OW_TRY(input_read_at(r->ctx->in, at + sizeof(*record), text, (size_t)len, r->ctx->err));
 	if (!opw_same_crc(crc32c_extend(check_of(record), text, (size_t)len), record->check) ||
 	    !utf8_valid(str_make(text, (size_t)len))) {
-		found_bad(r, at); /* its text may be damaged: go on record by record */
+		found_bad(r, at); /* the text may be damaged: continue with the next slot */
 		return OW_OK;
 	}
 	found_good(r);
@@ -232,7 +233,7 @@ static ow_status read_name(struct reading *r, const struct journal_record *recor
 	return take_name(r, record, str_make(text, (size_t)len));
 }
 
-/* From slot to slot, up to the first that was not written. */
+/* Reads slot by slot, up to the first that was not written. */
 static ow_status read_records(struct reading *r, uint64_t at, uint64_t count)
 {
 	struct journal_record records[64];
@@ -251,7 +252,7 @@ static ow_status read_records(struct reading *r, uint64_t at, uint64_t count)
 				return OW_OK;
 			if (records[k].kind == JOURNAL_NAME) {
 				OW_TRY(read_name(r, &records[k], place, count - i - k, &slots));
-				if (k + slots >= n) { /* the next one is not in the buffer */
+				if (k + slots >= n) { /* the next record is not in the buffer */
 					i += k + slots - n;
 					break;
 				}
@@ -282,7 +283,7 @@ static ow_status make_tracks(struct reading *r)
 		row.source = r->b->source;
 		if (!row.name.v)
 			row.name = builder_cstr(r->b, i == 1 ? "main thread" : "thread");
-		if (i || count == 1) /* 0 belongs to no thread */
+		if (i || count == 1) /* number 0 does not belong to a thread */
 			r->tracks[i] = builder_track(r->b, &row);
 	}
 	r->tracks[0] = r->tracks[count > 1 ? 1 : 0];
@@ -294,7 +295,7 @@ static track_id track_of(const struct reading *r, uint32_t thread)
 	return thread < r->thread_count ? r->tracks[thread] : r->tracks[0];
 }
 
-/* By thread, then time; what is around comes first. */
+/* Sorts by thread, then time; an enclosing slice comes first. */
 static int by_place(const void *a, const void *b)
 {
 	const struct journal_slice *x = a, *y = b;
@@ -361,8 +362,8 @@ static ow_status make_rows(struct reading *r)
 	return status;
 }
 
-/* Only the last record can be half written, by a process that was killed meanwhile or still writes; if it is a
- * name, its text lies behind it. */
+/* Only the last record can be half written, by a process that was killed or still writes; if it is a name record,
+ * its text follows it. */
 #define TORN_MAX (1 + JOURNAL_TEXT_MAX / sizeof(struct journal_record))
 
 static void add_notes(struct reading *r, const struct opw_file *file)

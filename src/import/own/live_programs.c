@@ -1,16 +1,18 @@
 /*
- * live_programs.c: which processes of a recording are programs of their own that repeat something, where no process marks steps: two numpy jobs
- * that a shell starts under one `record`. live_ranks.c then gives each its own run, as it does for trainings, so that each has its own steps.
- * Processes that another such program started belong to it, and so do those of Python's multiprocessing to what started them.
+ * live_programs.c: finds the processes of a recording that are separate programs with repeated calls, if no process
+ * marks steps: for example two numpy jobs that a shell starts under one `record`. live_ranks.c then gives each its own
+ * run, as for trainings, so that each has its own steps. Processes that such a program started belong to it, and
+ * processes of Python's multiprocessing belong to the process that started them.
  */
 #include "import/own/own_int.h"
 
 #include "base/vec.h"
 #include "import/interpret/loop.h"
 
-#define LEAST_SAMPLES 64u /* on a processor: a program that computes, whatever its calls are */
+/* samples on a processor that a program needs to count as one that computes */
+#define LEAST_SAMPLES 64u
 
-/* As interpret_loops.c asks of calls. */
+/* The same rules as for calls in interpret_loops.c. */
 static const struct loop_rules rules = { .least = 8,
 					 .least_alone = 16,
 					 .shortest_ns = 1000000,
@@ -25,7 +27,7 @@ struct calls {
 	uint32_t key_count;
 };
 
-/* Reads of a header and of data differ in size. */
+/* Hash of a call; it includes the size, because reads of a header and of data differ in it. */
 static uint64_t hash_of(const struct live_slice *s)
 {
 	unsigned size = s->bytes > 0 ? 64 - (unsigned)__builtin_clzll((uint64_t)s->bytes) : 0;
@@ -33,7 +35,7 @@ static uint64_t hash_of(const struct live_slice *s)
 	return map_hash_u64(s->name, size + 1u);
 }
 
-/* False without memory. */
+/* Adds a call to the sequence; false if memory runs out. */
 static bool add_call(struct live_data *d, struct calls *c, const struct live_slice *s)
 {
 	uint64_t hash = hash_of(s);
@@ -46,8 +48,8 @@ static bool add_call(struct live_data *d, struct calls *c, const struct live_sli
 			(struct loop_call){ s->ts_ns, s->ts_ns + s->dur_ns, key });
 }
 
-/* Outermost calls of one thread, but for files that are opened or written: logs and checkpoints come now and then. The slices of a thread
- * follow each other, by time. */
+/* Whether a thread's outermost calls repeat, apart from opening and writing files: logs and checkpoints come
+ * irregularly. The slices of a thread are adjacent and sorted by time. */
 static ow_status repeats_calls(struct live_data *d, size_t first, size_t end, bool *found)
 {
 	struct calls c = { 0 };
@@ -77,7 +79,7 @@ static ow_status repeats_calls(struct live_data *d, size_t first, size_t end, bo
 	return good ? OW_OK : import_no_memory(d->ctx);
 }
 
-/* Whether the process runs a program of its own and is not part of the one that started it. */
+/* Whether the process runs a separate program, that is not part of the program that started it. */
 static bool is_program(const struct live_data *d, const struct live_job *job)
 {
 	return job->known && job->rank < 0 && !(job->row.flags & LIVE_FORKED) &&
@@ -123,7 +125,7 @@ static ow_status mark_samples(struct live_data *d)
 	return OW_OK;
 }
 
-/* Processes come in the order in which they began. */
+/* The parent of a process; processes are sorted by their begin. */
 static struct live_job *parent_of(struct live_data *d, const struct live_job *job)
 {
 	for (size_t i = (size_t)(job - d->jobs); i-- > 0;)
@@ -136,7 +138,8 @@ ow_status live_find_programs(struct live_data *d)
 {
 	OW_TRY(mark_calls(d));
 	OW_TRY(mark_samples(d));
-	for (size_t i = d->job_count; i-- > 0;) /* children come before their parents */
+	/* from the last to the first: children are visited before their parents */
+	for (size_t i = d->job_count; i-- > 0;)
 		for (const struct live_job *p = &d->jobs[i];
 		     d->jobs[i].repeats && (p = parent_of(d, p)) != NULL;)
 			if (p->repeats)

@@ -1,19 +1,19 @@
 /*
- * live_ranks.c: which processes of a recording are ranks of one training, and which are trainings of their own. Called by
- * import_live.c before it makes one source per job and rank. Variables such as RANK decide where there are any; mp.spawn and
- * sweeps set none, so that several processes that take steps would count as one. It changes `run` and `rank` of the
- * processes only.
+ * live_ranks.c: decides which processes of a recording are ranks of one training, and which are separate trainings.
+ * import_live.c calls it before it makes one source per job and rank. Variables such as RANK decide if they are set;
+ * mp.spawn and sweeps do not set them, so that several processes with steps would count as one. It changes only `run`
+ * and `rank` of the processes.
  */
 #include "import/own/own_int.h"
 
 #include "base/vec.h"
 
-/* A process that takes steps. */
+/* A process that makes steps. */
 struct trainer {
 	struct live_job *job;
-	str_id run; /* as it was */
+	str_id run; /* run of the process before any change */
 	int32_t rank;
-	uint32_t group; /* of ranks, from 1; 0: none */
+	uint32_t group; /* number of the group of ranks, from 1; 0: none */
 	bool done;
 };
 
@@ -21,7 +21,8 @@ struct trainers {
 	struct live_data *d;
 	struct trainer *items;
 	size_t count, cap;
-	uint32_t groups, learned; /* ranks */
+	/* number of groups of ranks; learned: number of processes whose rank was concluded */
+	uint32_t groups, learned;
 };
 
 static bool is_trainer(const struct live_data *d, const struct live_job *job)
@@ -31,7 +32,7 @@ static bool is_trainer(const struct live_data *d, const struct live_job *job)
 	if (!(job->seen & LIVE_NAME_LOADER))
 		return false;
 	for (size_t i = 0; i < d->job_count;
-	     i++) /* waits for batches are steps where nothing else is */
+	     i++) /* waits for batches count as steps if the process marks none */
 		if (d->jobs[i].known && d->jobs[i].seen & LIVE_NAME_OPTIMIZER)
 			return false;
 	return true;
@@ -52,7 +53,7 @@ static ow_status add_trainers(struct trainers *t)
 	return OW_OK;
 }
 
-/* Finds the processes that train: those that mark steps, or else those that repeat something. */
+/* Finds the processes that train: those that mark steps, or else those with repeated calls. */
 static ow_status find_trainers(struct trainers *t)
 {
 	OW_TRY(add_trainers(t));
@@ -69,7 +70,8 @@ static bool are_ranks(const struct trainer *a, const struct trainer *b)
 	       a->job->first_ns <= b->job->last_ns;
 }
 
-/* Siblings without a rank that communicate at the same time: ranks, in the order in which they were started. */
+/* Groups siblings without a rank that communicate at the same time: they are ranks, in the order in which they were
+ * started. */
 static void group_siblings(struct trainers *t, size_t at)
 {
 	struct trainer *first = &t->items[at];
@@ -95,7 +97,7 @@ static void group_siblings(struct trainers *t, size_t at)
 			t->items[i].job->world_size = rank;
 }
 
-/* The name of a training that is not the first one of its name. */
+/* A new name for a training whose name is already used. */
 static str_id new_run(struct trainers *t, str_id old, uint32_t pid)
 {
 	struct str name = model_str(t->d->b->m, old);
@@ -106,7 +108,7 @@ static str_id new_run(struct trainers *t, str_id old, uint32_t pid)
 	return builder_str(t->d->b, str_first(str_from(text), utf8_valid_prefix(str_from(text))));
 }
 
-/* The ranks of the second training of a name are the second ones of theirs, and so on. */
+/* The name for the n-th training with the same name: its ranks are the n-th processes with these ranks. */
 static str_id nth_run(struct trainers *t, str_id old, uint32_t nth)
 {
 	struct str name = model_str(t->d->b->m, old);
@@ -117,7 +119,7 @@ static str_id nth_run(struct trainers *t, str_id old, uint32_t nth)
 	return builder_str(t->d->b, str_first(str_from(text), utf8_valid_prefix(str_from(text))));
 }
 
-/* The trainer and, where it is a rank, the others of its group. */
+/* Sets the run of a trainer and, if it is a rank, of the others in its group. */
 static void give_run(struct trainers *t, const struct trainer *of, str_id run)
 {
 	for (size_t i = 0; i < t->count; i++)
@@ -127,7 +129,7 @@ static void give_run(struct trainers *t, const struct trainer *of, str_id run)
 		}
 }
 
-/* What else has this trainer's run and rank is another training, unless it is a rank of the same group. */
+/* Gives other processes with this trainer's run and rank new names, unless they are ranks of the same group. */
 static void name_others(struct trainers *t, size_t at)
 {
 	const struct trainer *first = &t->items[at];
@@ -148,14 +150,15 @@ static void name_others(struct trainers *t, size_t at)
 
 static struct live_job *parent_of(struct live_data *d, const struct live_job *job)
 {
-	/* The latest: a process that executes another program starts over, with the same number. */
+	/* Searches backwards for the latest process: one that executes another program starts over with the same
+	 * pid. */
 	for (size_t i = (size_t)(job - d->jobs); i-- > 0;)
 		if (d->jobs[i].known && d->jobs[i].row.pid == job->row.parent)
 			return &d->jobs[i];
 	return NULL;
 }
 
-/* Processes that a trainer has started are part of its training. Parents come before their children. */
+/* Processes that a trainer has started get its run. Parents come before their children. */
 static void follow_parents(struct trainers *t)
 {
 	struct live_data *d = t->d;

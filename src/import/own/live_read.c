@@ -1,7 +1,7 @@
 /*
- * live_read.c: reads the segments of a recording of running programs into lists (own_int.h): the first half of the importer.
- * Records of a ring may come twice or be damaged; they are counted once or left out. It makes frames and stacks of the
- * model, but no other rows.
+ * live_read.c: reads the segments of a recording of running programs into lists (own_int.h); it is the first half of
+ * the importer. Records of a ring may come twice or be damaged; they are counted once or left out. It makes frames and
+ * stacks of the model, but no other rows.
  */
 #include "import/own/own_int.h"
 
@@ -10,9 +10,10 @@
 #include "wire/container/crc32c.h"
 
 #define BLOCK_MAX ((uint64_t)1 << 30)
-#define NUMBER_MAX ((uint32_t)1 << 20) /* of processes and texts: more is damage */
+/* limit of numbers of processes and texts: more indicates damage */
+#define NUMBER_MAX ((uint32_t)1 << 20)
 
-/* Room for `need` items; new ones are zero. */
+/* Makes room for `need` items; new ones are zero. */
 static bool room(struct live_data *d, void **list, size_t *cap, size_t need, size_t size)
 {
 	size_t old = *cap;
@@ -39,7 +40,7 @@ static void damage(struct live_data *d, uint64_t at)
 	d->damaged_at = MIN(d->damaged_at, at);
 }
 
-/* By its number in the recording; NULL when there is no such process. */
+/* Finds a process by its number in the recording; NULL when there is none. */
 static struct live_job *job_of(struct live_data *d, uint32_t number)
 {
 	if (!number || number > d->job_count || !d->jobs[number - 1].known)
@@ -68,7 +69,7 @@ static ow_status take_process(struct live_data *d, const struct live_process *ro
 	return OW_OK;
 }
 
-/* "python3 train.py": the program and what it runs, without directories and options. */
+/* A title from a command line: "python3 train.py", the program and its script, without directories and options. */
 static str_id title_of(struct live_data *d, struct str command)
 {
 	struct str word, shown[2] = { 0 };
@@ -102,7 +103,7 @@ static str_id command_of(struct live_data *d, struct str command)
 					   utf8_valid_prefix(str_make(text, command.len))));
 }
 
-/* The value of the first of these variables that is there. */
+/* The value of the first of these environment variables that is set. */
 static struct str identity_value(struct str text, const char *const *names, size_t count)
 {
 	struct str all, word;
@@ -124,7 +125,7 @@ static int32_t identity_number(struct str text, const char *const *names, size_t
 		       : -1;
 }
 
-/* Ranks that meet at the same place belong to one job, unless it has a name. */
+/* The name of the job: as the environment gives it, else the address at which its ranks meet. */
 static str_id job_name(struct live_data *d, struct str text)
 {
 	static const char *const names[] = { "OPWATCH_JOB=" }, *const slurm[] = { "SLURM_JOB_ID=" },
@@ -191,7 +192,7 @@ static struct live_lane *lane_find(struct live_data *d, uint32_t job, uint32_t k
 	return NULL;
 }
 
-/* Index + 1 of a lane, which is made when there is none; 0 without memory. */
+/* 1 + index of a lane, which is added if there is none; 0 if memory runs out. */
 static uint32_t lane_of(struct live_data *d, uint32_t job, uint32_t kind, uint32_t id)
 {
 	struct live_lane *lane = lane_find(d, job, kind, id);
@@ -220,7 +221,7 @@ static ow_status rename_thread(struct live_data *d, const struct live_job *job, 
 
 #define STACK_NUMBER_MAX ((uint32_t)1 << 23)
 
-/* Room for the number; new ones are zero. */
+/* Makes room for this number; new entries are zero. */
 static bool reserve_id(struct live_data *d, struct live_ids *ids, uint32_t number)
 {
 	size_t old = ids->cap;
@@ -438,7 +439,7 @@ static void note_range(struct live_data *d, struct live_job *job, const struct l
 	job->last_ns = MAX(job->last_ns, slice->ts_ns);
 }
 
-/* A step that the user has named begins. */
+/* Handles the begin of a step that the user has named. */
 static void note_step(struct live_data *d, struct live_job *job, const struct live_slice *slice)
 {
 	job->seen |= LIVE_NAME_OPTIMIZER;
@@ -447,7 +448,7 @@ static void note_step(struct live_data *d, struct live_job *job, const struct li
 	job->last_ns = MAX(job->last_ns, slice->ts_ns);
 }
 
-/* The last calls of a process, which were counted only, are as the last one that was timed. */
+/* Adds the last calls of a process that were only counted, with the duration of the last one that was timed. */
 static void take_unrecorded(struct live_data *d, const struct live_job *job,
 			    const struct live_count *count)
 {
@@ -530,11 +531,11 @@ static ow_status take_record(struct live_data *d, struct live_ring *ring,
 	case RING_SLICE_OF:
 		return take_slice(d, ring, r);
 	default:
-		return OW_OK; /* of a later version */
+		return OW_OK; /* a kind of record of a later version */
 	}
 }
 
-/* What a file that begins in the middle says of rings and queues. */
+/* Reads the state of rings and queues in a file that begins in the middle of a recording. */
 static ow_status take_place(struct live_data *d, const struct live_place *place)
 {
 	struct live_job *job = job_of(d, place->process);
@@ -555,7 +556,7 @@ static ow_status take_place(struct live_data *d, const struct live_place *place)
 	return ring ? take_thread(d, ring, &record) : import_no_memory(d->ctx);
 }
 
-/* Records that a collector wrote once more after its restart are passed over. */
+/* Reads a block of records; records that a collector wrote once more after its restart are skipped. */
 static ow_status take_run(struct live_data *d, const struct live_run *run, const char *records,
 			  uint64_t at)
 {
@@ -588,7 +589,7 @@ static ow_status take_run(struct live_data *d, const struct live_run *run, const
 	return OW_OK;
 }
 
-/* They come one after the other, behind the recorder's own counts of the same moment. */
+/* Reads the system's counts. They follow each other, after the recorder's own counts of the same moment. */
 static void take_system_count(struct live_job *job, const struct live_count *count)
 {
 	if (count->counter == LIVE_IO_URING)
@@ -640,13 +641,13 @@ static void take_end(struct live_data *d, const struct live_end *end)
 
 	if (!job)
 		return;
-	/* These counts start with the process, also after it lost its connection and connected again. */
+	/* These counts start with the process, and continue after it lost its connection and connected again. */
 	job->ended = true;
 	job->texts_lost = MAX(job->texts_lost, end->texts_lost);
 	job->rings_lost = MAX(job->rings_lost, end->rings_lost);
 }
 
-/* The bytes of a block, behind what the buffer holds; empty when there is none or it is damaged. */
+/* Appends the bytes of a block to the buffer; nothing when the block is missing or damaged. */
 static ow_status read_block(struct live_data *d, const struct opw_segment *s, enum live_block id,
 			    size_t *start, size_t *len)
 {

@@ -1,13 +1,13 @@
 /*
- * live_sampled.c: where slices lie that stand for several calls. Calls that come too fast are counted, and one in some is timed (ring.h): by
- * estimate all of them together took as often as long. Some slices of a thread at a time are laid behind each other, between
- * what the thread did before and what it did after. Called by live_read.c for each record of a thread.
- *
- * A long call stands for more than fits there. The rest goes to later slices of the same name, so that the sums of a name stay right.
+ * live_sampled.c: places slices that stand for several calls in time. Calls that come too fast are counted, and one in
+ * N is timed (ring.h): the estimate for all of them is N times its duration. Several slices of a thread are placed one
+ * after the other, between the thread's previous and next slices. live_read.c calls it for each record of a thread. A
+ * long call may stand for more time than fits there; the rest is added to later slices of the same name, so that the
+ * sums of a name stay right.
  */
 #include "import/own/own_int.h"
 
-/* Moments and estimates beyond these are damage. */
+/* Larger times and estimates are damage. */
 #define MOMENT_MAX (INT64_MAX / 2)
 #define LENGTH_MAX (MOMENT_MAX / LIVE_BLOCK)
 
@@ -16,7 +16,7 @@ static struct live_slice *slice_at(struct live_data *d, const struct live_lane *
 	return &d->slices[lane->block[at]];
 }
 
-/* What did not fit waits for others of its name. A name without a place is lost: there are few at a time. */
+/* Stores time that did not fit, for later slices of the same name. If the small table is full the time is lost. */
 static void carry(struct live_lane *lane, uint32_t name, int64_t ns)
 {
 	for (size_t i = 0; i < LIVE_CARRIES; i++) {
@@ -30,7 +30,7 @@ static void carry(struct live_lane *lane, uint32_t name, int64_t ns)
 	}
 }
 
-/* Takes from the longest ones what is too much. */
+/* Shortens the longest slices by the excess. */
 static void shorten(struct live_data *d, struct live_lane *lane, size_t count, int64_t excess)
 {
 	while (excess > 0) {
@@ -49,7 +49,7 @@ static void shorten(struct live_data *d, struct live_lane *lane, size_t count, i
 	}
 }
 
-/* Gives them what was carried, as far as there is room; how much that was. */
+/* Adds stored time to the slices, as far as there is room; returns how much was added. */
 static int64_t lengthen(struct live_data *d, struct live_lane *lane, size_t count, int64_t room)
 {
 	int64_t before = room;
@@ -68,7 +68,7 @@ static int64_t lengthen(struct live_data *d, struct live_lane *lane, size_t coun
 	return before - room;
 }
 
-/* The first ones of the block, not before that moment. Until now ts_ns is when they ended. */
+/* Places the first slices of the block, not before `from`. Until now their ts_ns is the time at which they ended. */
 static void lay(struct live_data *d, struct live_lane *lane, size_t count, int64_t from)
 {
 	int64_t until = count ? slice_at(d, lane, count - 1)->ts_ns : 0, total = 0, at = until;
@@ -105,7 +105,7 @@ void live_sampled_add(struct live_data *d, struct live_lane *lane, size_t slice)
 
 	if (__builtin_mul_overflow(s->dur_ns, (int64_t)s->calls, &all) || all > LENGTH_MAX ||
 	    s->ts_ns > MOMENT_MAX - LENGTH_MAX || s->ts_ns < -MOMENT_MAX || slice > UINT32_MAX) {
-		s->calls = 0; /* damaged */
+		s->calls = 0; /* the count is damaged */
 		return;
 	}
 	job->sampled++;
@@ -127,7 +127,8 @@ void live_sampled_before(struct live_data *d, struct live_lane *lane, int64_t st
 	while (before < lane->block_count && slice_at(d, lane, before)->ts_ns <= start_ns)
 		before++;
 	lay(d, lane, before, lane->end_ns);
-	lay(d, lane, lane->block_count, MAX(lane->end_ns, start_ns)); /* within the slice */
+	/* inside the enclosing slice */
+	lay(d, lane, lane->block_count, MAX(lane->end_ns, start_ns));
 }
 
 void live_sampled_finish(struct live_data *d)

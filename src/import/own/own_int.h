@@ -1,7 +1,7 @@
 /*
- * own_int.h: between the files of this room; no other room includes it. live_read.c reads the segments of a recording of
+ * own_int.h: declarations that the files of src/import/own share. live_read.c reads the segments of a recording of
  * running programs (wire/own/opw.h) into the lists below: processes, lanes (threads, queues of devices), slices,
- * counts. import_live.c makes rows of them. Damaged records are left out and counted.
+ * counts. import_live.c makes rows from them. Damaged records are left out and counted.
  */
 #ifndef IMPORT_OWN_INT_H
 #define IMPORT_OWN_INT_H
@@ -10,39 +10,41 @@
 #include "wire/own/opw.h"
 
 enum live_name_flags {
-	LIVE_NAME_LOADER = 1 << 0,     /* waits for a batch */
-	LIVE_NAME_OPTIMIZER = 1 << 1,  /* ends a step */
-	LIVE_NAME_COLLECTIVE = 1 << 2, /* communication with other ranks */
+	LIVE_NAME_LOADER = 1 << 0,     /* the function waits for a batch */
+	LIVE_NAME_OPTIMIZER = 1 << 1,  /* the function ends a step */
+	LIVE_NAME_COLLECTIVE = 1 << 2, /* the function communicates with other ranks */
 };
 
-/* Bytes that were read, at one moment: as the system counts, and by the calls that the recorder sees. */
+/* Bytes read at one moment: as the system counts them, and as counted by the calls that the recorder sees. */
 struct live_reads {
 	uint64_t system, storage, seen, seen_files;
 };
 
 struct live_job { /* a process */
 	struct live_process row;
-	int32_t rank, world_size; /* -1: not known */
-	str_id run;		  /* which job it is part of; nil when nothing says so */
-	str_id marker; /* the function whose calls begin its steps, as asked for; or nil */
-	str_id title;  /* from its command line */
+	int32_t rank, world_size; /* -1: unknown */
+	str_id run;		  /* the job that the process belongs to; nil when unknown */
+	str_id marker; /* the function whose calls begin the steps, if the user named one; or nil */
+	str_id title;  /* title from the command line */
 	str_id command;
-	str_id *names; /* by number */
+	str_id *names; /* indexed by the recording's number */
 	size_t name_cap;
-	uint32_t seen;		   /* enum live_name_flags, of slices */
-	int64_t first_ns, last_ns; /* of its ranges; 0: it has no ranges */
+	uint32_t seen;		   /* enum live_name_flags of the process's slices */
+	int64_t first_ns, last_ns; /* range of its marked ranges; 0: it has none */
 	uint64_t highest_id;
-	uint32_t id_base; /* is added to ids, so that those of several processes differ */
+	uint32_t id_base; /* added to ids, so that those of several processes differ */
 	uint64_t dropped, dropped_marks, texts_lost, rings_lost;
-	uint64_t sampled, sampled_of;	 /* slices that stand for several calls, and for how many */
-	uint64_t counted[RING_COUNTERS]; /* bytes, so far */
-	struct live_reads first, last;	 /* when the system was asked */
-	struct live_reads waited_for;	 /* of its children, which the system adds to its own */
+	/* number of slices that stand for several calls, and number of these calls */
+	uint64_t sampled, sampled_of;
+	uint64_t counted[RING_COUNTERS]; /* bytes so far */
+	struct live_reads first, last;	 /* the system's counts at the first and last reading */
+	/* reads of its children, which the system adds to its own */
+	struct live_reads waited_for;
 	bool asked, uses_uring;
 	bool ended, known;
-	bool repeats; /* a program of its own that repeats something; see live_programs.c */
-	bool aside;   /* no part of a rank, although others have one */
-	bool follows; /* was started by a process that takes steps, and is part of what that is part of */
+	bool repeats; /* a separate program with repeated calls; see live_programs.c */
+	bool aside;   /* the process does not belong to a rank, although others do */
+	bool follows; /* a process with steps started this one, which belongs to the same job */
 	str_id armed[RING_HOOKS];
 };
 
@@ -57,15 +59,16 @@ struct live_carry {
 };
 
 struct live_lane {
-	uint32_t job; /* index */
+	uint32_t job; /* index of the process */
 	uint32_t kind, id;
 	str_id name, device;
-	bool first;	/* thread of its process */
-	bool used;	/* has slices */
-	bool steps;	/* has ranges that mark steps */
-	int64_t end_ns; /* end of its slices so far */
+	bool first;	/* the first thread of its process */
+	bool used;	/* the lane has slices */
+	bool steps;	/* the lane has ranges that mark steps */
+	int64_t end_ns; /* end of the lane's slices so far */
 	uint32_t track; /* set by import_live.c */
-	/* Slices that stand for several calls and have no place yet (live_sampled.c), and estimated time that had none. */
+	/* Slices that stand for several calls and are not placed yet (live_sampled.c), and estimated time that did
+	 * not fit. */
 	uint32_t block_count;
 	uint32_t block[LIVE_BLOCK];
 	struct live_carry carries[LIVE_CARRIES];
@@ -85,26 +88,26 @@ struct live_value {
 	uint32_t job;
 };
 
-/* What a thread had of the processors so far. */
+/* Processor time and waiting time of a thread so far. */
 struct live_schedule {
 	uint32_t job, tid;
-	int64_t ts_ns; /* monotonic */
+	int64_t ts_ns; /* monotonic time */
 	uint64_t running_ns, waiting_ns;
 };
 
 struct live_ring {
 	uint32_t job, ring;
-	uint32_t lane; /* index + 1; 0 = not known */
+	uint32_t lane; /* 1 + index of the lane; 0 = unknown */
 	uint64_t next;
 	uint64_t dropped, dropped_marks;
 };
 
 struct live_sampled {
-	struct live_sample row; /* its stack is one of the model */
+	struct live_sample row; /* its stack is a stack of the model */
 	uint32_t lane;
 };
 
-/* Of the model, by the numbers of the recording; 0 where there is none. */
+/* Ids of the model, indexed by numbers of the recording; 0 if there is none. */
 struct live_ids {
 	uint32_t *items;
 	size_t cap;
@@ -121,7 +124,7 @@ struct live_data {
 	size_t lane_count, lane_cap;
 	struct live_slice *slices;
 	size_t slice_count, slice_cap;
-	size_t unplaced; /* see live_sampled.c */
+	size_t unplaced; /* number of estimates that could not be placed; see live_sampled.c */
 	struct live_value *values;
 	size_t value_count, value_cap;
 	struct live_schedule *schedules;
@@ -132,7 +135,7 @@ struct live_data {
 	struct live_sampled *samples;
 	size_t sample_count, sample_cap;
 	struct map lane_map, ring_map;
-	struct buf block; /* one block of the file */
+	struct buf block; /* content of one block of the file */
 	uint64_t damaged, damaged_at;
 	bool complete;
 	uint64_t end;
@@ -141,7 +144,8 @@ struct live_data {
 ow_status live_read(struct live_data *d, struct import_ctx *ctx);
 void live_release(struct live_data *d);
 
-/* live_sampled.c: a slice of the lane that stands for several calls; before another one that began then; at the end. */
+/* live_sampled.c: adds a slice that stands for several calls; places slices before one that begins at start_ns;
+ * places the rest at the end. */
 void live_sampled_add(struct live_data *d, struct live_lane *lane, size_t slice);
 void live_sampled_before(struct live_data *d, struct live_lane *lane, int64_t start_ns);
 void live_sampled_finish(struct live_data *d);
@@ -149,10 +153,10 @@ void live_sampled_finish(struct live_data *d);
 /* live_programs.c: sets `repeats` of processes. Slices are sorted by lane and time. */
 ow_status live_find_programs(struct live_data *d);
 
-/* live_ranks.c: processes that train become ranks of one job, or jobs of their own, where no variable says so. */
+/* live_ranks.c: makes processes that train ranks of one job, or separate jobs, if no variable decides. */
 ow_status live_separate_trainings(struct live_data *d);
 
-/* journal_rows.c: a recording of the recorder API (wire/own/journal.h) as rows of the model. */
+/* journal_rows.c: converts a recording of the recorder API (wire/own/journal.h) to rows of the model. */
 ow_status journal_load(struct import_ctx *ctx);
 
 #endif

@@ -1,15 +1,15 @@
 /*
- * record.c: the definition of an op, read back from the input that has it: name, kind and attributes, without weights. The API
- * calls it when it saves a profile or writes it in another format. It writes no file and no row.
+ * record.c: reads the definition of an op from its input: name, kind and attributes, without weights. The API calls it
+ * when it saves a profile or writes it in another format. It writes no file and no row.
  */
 #include "import/own/record.h"
 
 #include "wire/protobuf/pb_stream.h"
 #include "wire/protobuf/pb_write.h"
 
-#define WHOLE_MAX ((uint64_t)4 << 10) /* a NodeDef up to this is kept as it is */
-#define FIELD_MAX ((uint64_t)4 << 10) /* of a larger one: the largest field kept */
-#define KEPT_MAX ((size_t)256 << 10)  /* and at most this many bytes of it */
+#define WHOLE_MAX ((uint64_t)4 << 10) /* a NodeDef up to this size is kept unchanged */
+#define FIELD_MAX ((uint64_t)4 << 10) /* in a larger one, larger fields are left out */
+#define KEPT_MAX ((size_t)256 << 10)  /* limit of bytes that are kept of one definition */
 
 /* Fields of a ProfileNode that are kept. */
 enum { NODE_NAME = 1, NODE_OP = 9, NODE_ATTRS = 11 };
@@ -18,7 +18,7 @@ enum { NODE_DEF_ATTR = 5 };
 struct record_place {
 	const struct input *in;
 	uint64_t offset, size;
-	bool profile; /* a ProfileNode; else a NodeDef */
+	bool profile; /* the record is a ProfileNode; false: a NodeDef */
 };
 
 void record_reader_init(struct record_reader *r, struct model *m)
@@ -52,7 +52,7 @@ static ow_status read_failed(const struct record_reader *r, ow_status status, st
 	return status;
 }
 
-/* The input that has the op's definition and where in it; false when there is none. */
+/* Finds the input and offset of the op's definition; false when there is none. */
 static bool find_record(const struct record_reader *r, op_id op, struct record_place *place)
 {
 	const struct model *m = r->m;
@@ -69,7 +69,7 @@ static bool find_record(const struct record_reader *r, op_id op, struct record_p
 
 static void keep_small(struct pb_stream *s, bool profile, struct buf *to)
 {
-	/* the attributes, a value, a tensor */
+	/* field numbers: the attributes, a value, a tensor */
 	const uint32_t path[] = { profile ? NODE_ATTRS : NODE_DEF_ATTR, 2, 8 };
 	const struct pb_copy what = {
 		.field_max = FIELD_MAX,

@@ -1,7 +1,8 @@
 /*
- * import_perf_data.c: the importer of perf.data, which `perf record` writes to a file or into a pipe, in either byte order. This
- * file recognises it, walks over its sections and reports what was in there; perf_data.h says which file does the rest. Names of
- * functions come from the file itself and from where perf finds them on this machine (perf_names.h). Stacks are not unwound.
+ * import_perf_data.c: the importer of perf.data, which `perf record` writes to a file or into a pipe, in either byte
+ * order. This file recognises the format, walks over its sections and reports their contents; perf_data.h says which
+ * file does the rest. Names of functions come from the file itself and from the places where perf finds them on this
+ * machine (perf_names.h). Stacks are not unwound.
  */
 #include "import/perf/perf_data.h"
 
@@ -109,7 +110,7 @@ static ow_status read_features(struct perf_file *f, struct window *w, const stru
 	return OW_OK;
 }
 
-/* Bytes that follow a record and are not in its size. */
+/* The number of bytes that follow a record and are not included in its size. */
 static uint64_t tail_of(const struct perf_file *f, const unsigned char *p, size_t size)
 {
 	uint32_t type = perf_u32(p, f->swap);
@@ -141,7 +142,7 @@ static const char *aux_name(uint32_t type)
 	return names[type < ARRAY_COUNT(names) ? type : 0];
 }
 
-/* Reads the complete records in len bytes. *used: how many bytes they and what belongs to them take. */
+/* Reads the complete records in len bytes. *used receives the bytes of the records and their tails. */
 static ow_status read_some(struct perf_file *f, const unsigned char *p, size_t len, uint64_t at,
 			   uint64_t *used)
 {
@@ -191,7 +192,7 @@ static ow_status read_records(struct perf_file *f, struct window *w, uint64_t at
 			return w->status;
 		OW_TRY(read_some(f, (const unsigned char *)some.ptr,
 				 (size_t)MIN((uint64_t)some.len, end - at), at, &used));
-		if (!perf_chains_finish(f)) /* its samples refer to these bytes */
+		if (!perf_chains_finish(f)) /* pending samples still refer to these bytes */
 			return import_no_memory(f->ctx);
 		if (!used || used > end - at)
 			break;
@@ -292,7 +293,8 @@ static void add_notes_and_facts(struct perf_file *f)
 			fact_int(b, list, perf_type_name(i), (int64_t)f->records[i]);
 }
 
-/* The first event with samples, as in perf; time off the processors if there is nothing else. */
+/* Chooses the default metric: the first event with samples, as in perf; time off the processors if there is nothing
+ * else. */
 static void choose_default(struct perf_file *f)
 {
 	struct metric_table *metrics = &f->b->m->metric;
@@ -306,7 +308,7 @@ static void choose_default(struct perf_file *f)
 		metrics->is_default[f->switches.metric.v] = 1;
 }
 
-/* Copies of stacks need an unwinder, which only perf has. */
+/* Adds a note if samples contain copies of stacks, because only perf can unwind them. */
 static void note_copied_stacks(struct perf_file *f)
 {
 	bool copied = false;

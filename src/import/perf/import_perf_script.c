@@ -1,7 +1,7 @@
 /*
- * import_perf_script.c: the importer of the text that `perf script` prints: a line per sample, below it its frames, the leaf
- * first, and an empty line. Also one line per sample, which perf prints without call graphs. Nothing is resolved here: names are
- * those that perf found. Times are decimal numbers and never become doubles.
+ * import_perf_script.c: the importer of the text that `perf script` prints: a line per sample, below it its frames, the
+ * leaf first, and an empty line. It also reads one line per sample, which perf prints without call graphs. Names are
+ * those that perf found. Times are decimal numbers and are never converted to doubles.
  */
 #include "import/importer.h"
 
@@ -12,18 +12,18 @@
 
 /* The first line of a sample. */
 struct perf_head {
-	struct str comm, event; /* event without its last colon; empty when there is none */
-	struct str rest;	/* what follows the event: a frame, or the text of a record */
-	int64_t pid, tid;	/* pid -1 when only one number is there */
+	struct str comm, event; /* event: without its last colon; empty when there is none */
+	struct str rest;	/* text after the event: a frame, or the text of a record */
+	int64_t pid, tid;	/* pid: -1 when the line has only one number */
 	int64_t ts_ns;		/* INT64_MIN when there is no time */
-	int64_t period;		/* of the event; 0 when it is not printed */
+	int64_t period;		/* period of the event; 0 when it is not printed */
 	int32_t cpu;		/* -1 when it is not printed */
 };
 
 struct perf_frame {
 	uint64_t address;
 	struct str symbol, module; /* empty when unknown */
-	bool nameless;		   /* there is no symbol at all, not even [unknown] */
+	bool nameless;		   /* the frame has no symbol at all, not even [unknown] */
 };
 
 static bool is_digit(char c)
@@ -58,7 +58,7 @@ static bool next_word(struct str *rest, struct str *word)
 	return word->len > 0;
 }
 
-/* 123 or 45/123 */
+/* Parses thread and process ids: 123 or 45/123. */
 static bool parse_ids(struct str word, struct perf_head *head)
 {
 	size_t slash = str_find_char(word, '/');
@@ -71,7 +71,7 @@ static bool parse_ids(struct str word, struct perf_head *head)
 	return slash == STR_NONE || str_to_i64(str_first(word, slash), &head->pid);
 }
 
-/* The command may have blanks: it ends where the first number stands alone. */
+/* Parses the command, which may contain blanks: it ends before the first word that is a number. */
 static bool parse_command(struct str *rest, struct perf_head *head)
 {
 	struct str line = *rest, word;
@@ -100,7 +100,7 @@ static bool parse_cpu(struct str word, int32_t *cpu)
 	return true;
 }
 
-/* 12.345678: or 12.345678901: */
+/* Parses a time: 12.345678: or 12.345678901: */
 static bool parse_time(struct str word, int64_t *ns)
 {
 	size_t dot = str_find_char(word, '.');
@@ -128,7 +128,7 @@ static bool parse_period(struct str word, int64_t *period)
 	return str_to_i64(word, period);
 }
 
-/* comm [pid/]tid [[cpu]] [time:] [period] event: … */
+/* Parses the first line of a sample: comm [pid/]tid [[cpu]] [time:] [period] event: … */
 static bool parse_head(struct str line, struct perf_head *head)
 {
 	struct str rest = line, word;
@@ -148,7 +148,7 @@ static bool parse_head(struct str line, struct perf_head *head)
 		head->event = str_first(word, word.len - 1);
 		head->rest = str_trim(rest);
 	}
-	/* without any of these, any sentence with a number would be a sample */
+	/* if none of these is present, any sentence with a number would be a sample */
 	return head->ts_ns != INT64_MIN || head->event.len || head->cpu >= 0;
 }
 
@@ -166,7 +166,7 @@ static size_t module_start(struct str text)
 	return STR_NONE;
 }
 
-/* func+0x12 */
+/* The symbol without its offset: func+0x12 becomes func. */
 static struct str without_offset(struct str symbol)
 {
 	size_t plus = str_rfind_char(symbol, '+');
@@ -185,7 +185,7 @@ static struct str unless_unknown(struct str text)
 	return str_eq(text, STR("[unknown]")) ? STR("") : text;
 }
 
-/* ip symbol (module) */
+/* Parses a frame: ip symbol (module). */
 static bool parse_frame(struct str line, struct perf_frame *frame)
 {
 	struct str rest = line, word, text;
@@ -215,7 +215,7 @@ static bool parse_frame(struct str line, struct perf_frame *frame)
 	return true;
 }
 
-/* Whether a line without indentation is a frame. Only its form can show it. */
+/* Whether a line without indentation is a frame, judged by its form. */
 static bool is_bare_frame(struct str line)
 {
 	struct str text = str_trim(line);
@@ -234,21 +234,21 @@ static bool is_bare_frame(struct str line)
 #define MEMO_SLOTS 16384u
 #define MEMO_LINE_MAX 1024
 
-/* A line that was read as one frame. The same lines come in most of the samples. */
+/* A line that was parsed as one frame. The same lines occur in most samples. */
 struct memo {
 	char *text;
 	size_t len, cap;
 	uint64_t hash;
 	struct frame_row row;
-	frame_id frame;	 /* 0 = not added yet */
-	uint64_t serial; /* grows when the slot is given to another line */
+	frame_id frame;	 /* 0 = not added to the model yet */
+	uint64_t serial; /* increases when the slot is reused for another line */
 };
 
 struct script_frame {
 	struct frame_row row;
-	frame_id id;	   /* 0 = not added yet … */
-	struct memo *memo; /* … and then remembered here, or NULL … */
-	uint64_t serial;   /* … if this line still has the slot */
+	frame_id id;	   /* 0 = not added to the model yet … */
+	struct memo *memo; /* … then its id is also stored in this memo; may be NULL … */
+	uint64_t serial;   /* … if the memo still has this serial number */
 };
 
 struct script {
@@ -256,7 +256,7 @@ struct script {
 	struct builder *b;
 	struct text_lines lines;
 	struct name_sums events, commands;
-	bool open; /* a sample's head was read */
+	bool open; /* the first line of a sample was read */
 	struct perf_head head;
 	metric_id metric;
 	track_id track;
@@ -302,7 +302,10 @@ static int sniff_script(const struct sniff *sniff)
 		} else if (parse_head(line, &parsed) &&
 			   (parsed.ts_ns != INT64_MIN || parsed.event.len)) {
 			heads++;
-		} else if (!heads && messages < MESSAGES) { /* perf's warnings came into the file */
+		} else if (
+			!heads &&
+			messages <
+				MESSAGES) { /* warnings of perf may be at the beginning of the file */
 			messages++;
 			all--;
 		}
@@ -321,7 +324,7 @@ static bool is_kernel(struct str module)
 	       str_ends(module, STR("vmlinux")) || str_starts(file, STR("vmlinux-"));
 }
 
-/* Files for code that was compiled at run time. */
+/* Whether a module is a file for code that was compiled at run time. */
 static bool is_jit(struct str module)
 {
 	return (str_has(module, STR("/perf-")) && str_ends(module, STR(".map"))) ||
@@ -353,7 +356,8 @@ static void add_frame(struct script *s, const struct perf_frame *frame, struct s
 		row->flags |= FRAME_NAMELESS;
 }
 
-/* "outer->inner": how some maps of compiled code write inlined calls. The leaf comes first. */
+/* Adds the frames of "outer->inner", the form in which some maps of compiled code write inlined calls. The leaf
+ * comes first. */
 static void add_inlined(struct script *s, const struct perf_frame *frame, struct str symbol)
 {
 	for (;;) {
@@ -361,7 +365,7 @@ static void add_inlined(struct script *s, const struct perf_frame *frame, struct
 
 		for (size_t i = 0; i + 2 < symbol.len; i++)
 			if (symbol.ptr[i] == '-' && symbol.ptr[i + 1] == '>' &&
-			    symbol.ptr[i + 2] != '(') /* operator-> */
+			    symbol.ptr[i + 2] != '(') /* part of the name "operator->" */
 				at = i;
 		if (at == STR_NONE || !at)
 			break;
@@ -371,7 +375,7 @@ static void add_inlined(struct script *s, const struct perf_frame *frame, struct
 	add_frame(s, frame, symbol, false);
 }
 
-/* file.c:12 after a frame, from -F +srcline. */
+/* Reads a source line, file.c:12, after a frame; from -F +srcline. */
 static bool add_source_line(struct script *s, struct str line)
 {
 	size_t colon = str_rfind_char(line, ':');
@@ -395,7 +399,7 @@ static struct memo *memo_of(struct script *s, uint64_t hash)
 	return &s->memos[hash >> 32 & (MEMO_SLOTS - 1)];
 }
 
-/* Adds the frame of a line that was read before. Whether a line is a frame depends only on its text, within a sample. */
+/* Adds the frame of a line that was parsed before. Within a sample, only the text decides whether a line is a frame. */
 static bool add_known_line(struct script *s, struct str line, uint64_t hash)
 {
 	struct memo *memo = memo_of(s, hash);
@@ -425,7 +429,7 @@ static void remember_line(struct script *s, struct str line, uint64_t hash)
 		memo->cap = memo->text ? line.len : 0;
 	}
 	if (!memo->text)
-		return; /* without memory for it, the line is read again */
+		return; /* if memory runs out, the line is parsed again */
 	memcpy(memo->text, line.ptr, line.len);
 	memo->len = line.len;
 	memo->hash = hash;
@@ -485,7 +489,7 @@ static ow_status end_block(struct script *s, bool ended)
 	return b->status;
 }
 
-/* Periods of the two clocks are nanoseconds, if perf prints them. */
+/* The unit of a period; for the two clock events it is nanoseconds, if perf prints periods. */
 static struct str unit_of(const struct perf_head *head)
 {
 	bool clock = str_starts(head->event, STR("cpu-clock")) ||
@@ -541,7 +545,8 @@ static ow_status read_head(struct script *s, struct str line)
 	return s->b->status;
 }
 
-/* Without call graphs perf indents the first line, too; but it has a time, which a frame has not. */
+/* Whether a line is a frame. Without call graphs perf indents the first line, too; but that line has a time, and a
+ * frame has none. */
 static bool is_frame(const struct script *s, struct str line)
 {
 	struct perf_head head;

@@ -1,8 +1,8 @@
 /*
- * perf_data.h: a perf.data file while it is read, shared by the files of its importer. import_perf_data.c recognises the file and
- * walks over its sections. perf_records.c decodes records and features, perf_samples.c keeps samples and their call chains. When
- * everything has been read, perf_resolve.c makes rows of the model. Each group of fields of struct perf_file names the file that
- * writes it; the others only read it.
+ * perf_data.h: struct perf_file, the state while a perf.data file is read, shared by the files of its importer.
+ * import_perf_data.c recognises the file and walks over its sections. perf_records.c decodes records and features,
+ * perf_samples.c keeps samples and their call chains. When everything has been read, perf_resolve.c makes rows of the
+ * model. Each group of fields of struct perf_file names the file that writes it; the others only read it.
  */
 #ifndef IMPORT_PERF_DATA_H
 #define IMPORT_PERF_DATA_H
@@ -14,7 +14,7 @@
 
 struct perf_event {
 	struct perf_attr attr;
-	str_id name;	  /* in the file, or nil */
+	str_id name;	  /* name of the event in the file, or nil */
 	metric_id metric; /* set by perf_resolve.c for the first sample of the event */
 };
 #define PERF_EVENTS_MAX UINT16_MAX
@@ -24,58 +24,54 @@ struct perf_change {
 	uint64_t time;
 	enum { CHANGE_MAP, CHANGE_COMM, CHANGE_FORK } kind;
 	int32_t pid, tid, parent_pid, parent_tid;
-	struct perf_map map; /* its name is also the new name of a thread */
+	struct perf_map map; /* for a name change: map.name is the new name of a thread */
 };
-
-/* ---- samples ---- */
 
 /* A call chain of an event; its words follow. Each chain is kept once. */
 struct perf_chain {
 	int32_t pid;
-	uint16_t shape; /* its length << 3 | its mode: the length in a record fits into 13 bits */
+	uint16_t shape; /* length << 3 | mode; the length of a chain fits into 13 bits */
 	uint16_t event;
 	stack_id stack; /* result of the last perf_chain_stack … */
-	uint32_t at;	/* … when perf_space had seen `at` - 1 changes; 0 = never */
+	uint32_t at;	/* … which is valid if perf_space has `at` - 1 changes; 0 = none */
 };
-#define PERF_CHAIN_UNIT 8 /* chains begin at multiples of it */
-#define PERF_MODES 7	  /* in a record's misc */
+#define PERF_CHAIN_UNIT 8 /* chains begin at multiples of this many bytes */
+#define PERF_MODES 7	  /* mask of the processor mode in a record's misc */
 
-/* Samples that follow each other in the file: of one thread, on one processor, in order of time. */
+/* Consecutive samples in the file that have one thread and one processor, in order of time. */
 struct perf_run {
-	int64_t from; /* time of the first */
+	int64_t from; /* time of the first sample */
 	uint32_t first, count;
-	uint32_t thread; /* perf_resolve.c replaces it by the track */
-	int32_t cpu;	 /* + 1; 0 when unknown */
+	uint32_t thread; /* index of the thread; perf_resolve.c replaces it by the track */
+	int32_t cpu;	 /* number of the processor + 1; 0 when unknown */
 };
 
 struct perf_row {
-	uint32_t after; /* ns after the first of its run */
-	uint32_t chain; /* perf_resolve.c replaces it by the stack */
+	uint32_t after; /* ns after the first sample of the run */
+	uint32_t chain; /* offset of the chain; perf_resolve.c replaces it by the stack */
 };
 
 /* Samples in the order of the file. */
 struct perf_rows {
 	struct perf_row *items;
 	size_t count, cap;
-	int64_t *weights; /* NULL: each is the period of its event */
+	int64_t *weights; /* NULL: the weight of each sample is the period of its event */
 	size_t weight_cap;
 	struct perf_run *runs;
 	size_t run_count, run_cap;
 	bool has_cpu;
-	/* The last sample: its time, the id of its event and its thread as the file has them, and what these are. */
+	/* The last sample: its time, the ids of its event and thread as in the file, and their indexes. */
 	int64_t last;
 	uint64_t id, who;
 	uint32_t event, thread;
 	int32_t pid;
 };
 
-/* ---- switches and counts ---- */
-
-/* A thread left its processor, or came back. */
+/* A thread left its processor, or returned to it. */
 struct perf_switch {
 	int64_t time;
 	uint32_t thread;
-	bool out, preempted; /* preempted: it was still ready to run */
+	bool out, preempted; /* preempted: the thread was still ready to run */
 };
 
 /* The value of a counter when a thread ended. */
@@ -90,67 +86,64 @@ struct perf_switches {
 	size_t count, cap;
 	struct perf_count *counts;
 	size_t count_count, count_cap;
-	metric_id metric; /* "off-cpu"; nil when there is none */
+	metric_id metric; /* the metric "off-cpu"; nil when there is none */
 };
 
-/* ---- the file ---- */
-
 struct perf_file {
-	/* Set by import_perf_data.c. */
+	/* Fields that import_perf_data.c sets. */
 	struct import_ctx *ctx;
 	struct builder *b;
 	struct mem *mem;
 	bool swap, pipe;
-	uint64_t data_at, data_end; /* where the records begin and end */
-	uint64_t at;		    /* of the current record; perf_samples.c moves it on */
+	uint64_t data_at, data_end; /* offsets at which the records begin and end */
+	uint64_t at;		    /* offset of the current record; perf_samples.c advances it */
 
-	/* Written by perf_records.c. */
+	/* Fields that perf_records.c writes. */
 	struct perf_event *events;
 	size_t event_count, event_cap;
-	struct map ids; /* of events → event + 1 */
+	struct map ids; /* id of an event → 1 + index of the event */
 	struct perf_change *changes;
 	size_t change_count, change_cap;
 	struct perf_space space; /* perf_resolve.c applies the changes to it */
 	struct perf_names names;
-	int64_t clock_offset; /* from perf's clock to the wall clock */
+	int64_t clock_offset; /* added to perf's clock to get the wall clock */
 	bool has_clock;
-	struct buf unpacked; /* bytes of compressed records that have not been read yet */
+	struct buf unpacked; /* bytes of compressed records that have not been parsed yet */
 	void *zstd;
 	bool zstd_failed;
-	uint64_t records[PERF_TYPES]; /* that lie in the file itself */
+	/* for each type: number of records in the file itself, outside of compressed records */
+	uint64_t records[PERF_TYPES];
 	uint64_t lost, bad, bad_offset, unknown;
-	uint64_t aux_bytes; /* of traces that the processor wrote … */
-	uint32_t aux_type;  /* … of this kind, see aux_name */
+	uint64_t aux_bytes; /* bytes of traces that the processor wrote … */
+	uint32_t aux_type;  /* … with this hardware, see aux_name */
 
-	/* Written by perf_samples.c. */
+	/* Fields that perf_samples.c writes. */
 	struct perf_rows rows;
 	unsigned char *chains;
 	size_t chain_len, chain_cap;
-	struct map chain_map; /* → chain */
+	struct map chain_map; /* content → offset of the chain */
 	struct perf_recent *recent;
 	struct perf_walk *walk;
-	struct perf_value *reads; /* values of counters in the last sample, by id */
+	struct perf_value *reads; /* counter values in the last sample, for each id */
 	size_t read_count, read_cap;
-	struct map read_map; /* → read + 1 */
+	struct map read_map; /* id → 1 + index in reads */
 
-	/* Written by perf_resolve.c. */
+	/* Fields that perf_resolve.c writes. */
 	struct perf_switches switches;
 };
 
-/* ---- perf_records.c ---- */
-
 void perf_records_init(struct perf_file *f);
 void perf_records_release(struct perf_file *f);
-/* Reads one record with its head. top: it lies in the file itself, not in a compressed record. */
+/* Reads one record with its header. top: the record is in the file itself, not in a compressed record. */
 ow_status perf_record_read(struct perf_file *f, const unsigned char *p, size_t size, bool top);
 /* Reads the section of a feature. */
 ow_status perf_feature_read(struct perf_file *f, uint64_t feature, const unsigned char *p,
 			    size_t size);
 ow_status perf_event_add(struct perf_file *f, const unsigned char *attr, size_t len,
 			 uint32_t *event);
-/* Says that records with this id belong to an event. */
+/* Registers that records with this id belong to an event. */
 ow_status perf_event_id(struct perf_file *f, uint32_t event, uint64_t id);
-/* The event of an id, or `otherwise`. */
+/* The event of an id; `otherwise` if the id is unknown. */
 uint32_t perf_event_of(const struct perf_file *f, uint64_t id, uint32_t otherwise);
 /* Counts the current record as damaged. */
 void perf_note_bad(struct perf_file *f);
@@ -170,22 +163,21 @@ static inline uint32_t perf_record_size(const unsigned char *p, uint32_t type, b
 						 : size;
 }
 
-/* ---- perf_samples.c ---- */
-
 void perf_samples_init(struct perf_file *f);
 void perf_samples_release(struct perf_file *f);
-/* Reads the sample at p, which must be complete, and the samples that follow it within len bytes, up to the first other record.
- * Adds their bytes to *used and their number to *records. The bytes must stay until perf_chains_finish. */
+/* Reads the sample at p, which must be complete, and the samples that follow it within len bytes, up to the first
+ * other record. Adds their bytes to *used and their number to *records. The bytes must stay valid until
+ * perf_chains_finish. */
 ow_status perf_samples_read(struct perf_file *f, const unsigned char *p, size_t len, size_t *used,
 			    uint64_t *records);
-/* Finishes the last samples that were read. False without memory. */
+/* Finishes the samples that are still pending; false if memory runs out. */
 bool perf_chains_finish(struct perf_file *f);
 
 static inline struct perf_chain *perf_chain_at(const struct perf_file *f, uint32_t chain)
 {
 	return (struct perf_chain *)(void *)(f->chains + (size_t)chain * PERF_CHAIN_UNIT);
 }
-/* The stack of a chain, with what is mapped in f->space now. */
+/* The stack of a chain, resolved with the present mappings in f->space. */
 stack_id perf_chain_stack(struct perf_file *f, uint32_t chain);
 
 /* The weight of a sample that has no period of its own. */
@@ -196,9 +188,7 @@ static inline int64_t perf_event_weight(const struct perf_attr *attr)
 	return (int64_t)MIN(period, (uint64_t)INT64_MAX);
 }
 
-/* ---- perf_resolve.c ---- */
-
-/* Keeps a switch record, or the counts of a READ record. */
+/* Stores a switch record, or (below) the counts of a READ record. */
 ow_status perf_switch_read(struct perf_file *f, const struct perf_trailer *who, uint16_t misc);
 ow_status perf_count_read(struct perf_file *f, struct perf_bytes body,
 			  const struct perf_trailer *who);

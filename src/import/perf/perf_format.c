@@ -1,6 +1,6 @@
 /*
- * perf_format.c: decodes attributes and samples of perf.data. It skips every part that a sample can have, in the order in which the
- * kernel writes them, to reach the parts that are used.
+ * perf_format.c: decodes attributes and samples of perf.data. It skips every part that a sample can have, in the order
+ * in which the kernel writes them, to find the parts that are used.
  */
 #include "import/perf/perf_format.h"
 
@@ -99,7 +99,7 @@ struct str perf_take_text(struct perf_bytes *b)
 	return str_make(len ? text : "", len);
 }
 
-/* Bit fields of the other byte order begin at the other end of each byte. */
+/* The flags of a file in the other byte order, whose bit fields begin at the other end of each byte. */
 static uint64_t swapped_flags(const unsigned char *p)
 {
 	uint64_t flags = 0;
@@ -121,7 +121,8 @@ void perf_attr_parse(const unsigned char *p, size_t len, bool swap, struct perf_
 
 	memcpy(bytes, p, MIN(len, sizeof(bytes)));
 	own = perf_u32(bytes + 4, swap);
-	if (own >= 64 && own < sizeof(bytes)) /* the bytes behind it are not attributes */
+	/* the bytes after the attributes are not part of them */
+	if (own >= 64 && own < sizeof(bytes))
 		memset(bytes + own, 0, sizeof(bytes) - own);
 	*attr = (struct perf_attr){ .type = perf_u32(bytes, swap),
 				    .config = perf_u64(bytes + 8, swap),
@@ -158,7 +159,7 @@ void perf_attr_lay_out(struct perf_attr *attr)
 	l->size = 0;
 	for (size_t i = 0; i < ARRAY_COUNT(order); i++)
 		if (has_bit(attr, order[i].bit)) {
-			if (*order[i].place == PERF_ABSENT) /* ids may be there twice */
+			if (*order[i].place == PERF_ABSENT) /* an id may be present twice */
 				*order[i].place = l->size;
 			l->size += 8;
 		}
@@ -181,7 +182,7 @@ void perf_attr_name(const struct perf_attr *attr, char name[40])
 		"cpu-migrations",   "minor-faults", "major-faults", "alignment-faults",
 		"emulation-faults", "dummy",	    "bpf-output"
 	};
-	uint64_t config = attr->config & UINT32_MAX; /* above: which kind of core */
+	uint64_t config = attr->config & UINT32_MAX; /* the upper half is the kind of core */
 
 	if (attr->type == 0 && config < ARRAY_COUNT(hardware))
 		snprintf(name, 40, "%s", hardware[config]);

@@ -50,7 +50,7 @@ enum perf_sample_bit {
 	SAMPLE_IDENTIFIER = 16
 };
 
-/* Bytes that are read in order. `bad` is set when there were too few. */
+/* Bytes that are read in order. `bad` is set when too few were left. */
 struct perf_bytes {
 	const unsigned char *at, *end;
 	bool swap, bad;
@@ -88,7 +88,7 @@ struct str perf_take_text(struct perf_bytes *b);
 /* Offsets of the parts of a sample that are at the same place in all samples of an event; 0xff: absent. */
 struct perf_layout {
 	uint8_t id, ip, tid, time, addr, cpu, period;
-	uint8_t size; /* of all of them */
+	uint8_t size; /* size of all these parts */
 };
 
 struct perf_attr {
@@ -100,18 +100,18 @@ struct perf_attr {
 #define PERF_FLAG_FREQ ((uint64_t)1 << 10)
 #define PERF_FLAG_SAMPLE_ID_ALL ((uint64_t)1 << 18)
 
-/* Reads attributes from `len` bytes; values behind their end are 0. */
+/* Reads attributes from `len` bytes; values beyond the end are 0. */
 void perf_attr_parse(const unsigned char *p, size_t len, bool swap, struct perf_attr *attr);
-/* Sets the layout, by sample_type. */
+/* Computes the layout from sample_type. */
 void perf_attr_lay_out(struct perf_attr *attr);
-/* "cycles", "cpu-clock", …: the name for type and config. */
+/* The name of an event by its type and config: "cycles", "cpu-clock", …. */
 void perf_attr_name(const struct perf_attr *attr, char name[40]);
 
 #define PERF_ABSENT 0xff
 /* Parts that may lie between the fixed part of a sample and the end of its call chain. */
 #define PERF_SAMPLE_REST ((uint64_t)1 << SAMPLE_READ | (uint64_t)1 << SAMPLE_CALLCHAIN)
 
-/* Finds the call chain behind the fixed part of a sample; false when it does not fit. */
+/* Finds the call chain after the fixed part of a sample; false when it does not fit. */
 bool perf_sample_rest(const struct perf_attr *attr, struct perf_bytes rest,
 		      const unsigned char **chain, uint64_t *count);
 /* The value of a counter. */
@@ -126,11 +126,11 @@ static inline bool perf_attr_reads(const struct perf_attr *attr)
 {
 	return attr->sample_type >> SAMPLE_READ & 1 && attr->read_format & PERF_READ_ID;
 }
-/* Reads the values. Returns how many; 0 when there are more than `max`. */
+/* Reads counter values. Returns their number; 0 when there are more than `max`. */
 size_t perf_take_values(const struct perf_attr *attr, struct perf_bytes *b,
 			struct perf_value *values, size_t max);
 
-/* The end of records that are not samples: thread and time; -1 and 0 when they are missing. */
+/* The last part of records that are not samples: thread and time; -1 and 0 when they are missing. */
 struct perf_trailer {
 	int32_t pid, tid;
 	uint64_t time, id;

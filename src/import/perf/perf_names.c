@@ -21,12 +21,12 @@
 #define LISTING_MAX ((size_t)256 << 20)
 #define PIECE ((size_t)1 << 20)
 #define PAGE 4096
-#define ORDERED_MIN ((size_t)64 << 10) /* bytes; less than that is sorted at once */
+#define ORDERED_MIN ((size_t)64 << 10) /* shorter lists are sorted as a whole */
 
 #define ANY_OWNER ((uid_t)-1)
 
-/* Reads all of a file. False when there is none, or it belongs to another user than this one, root, or `owner`. Files of
- * /proc have size 0. */
+/* Reads a whole file. False when the file is missing, or belongs to another user than this one, root, or `owner`.
+ * Files of /proc have size 0. */
 static bool read_owned(const char *path, uid_t owner, struct buf *to)
 {
 	bool any = owner == ANY_OWNER;
@@ -69,7 +69,7 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Eight hexadecimal digits at once. */
+/* The value of eight hexadecimal digits, computed at once. */
 static uint64_t eight_digits(const char *p)
 {
 	uint64_t c;
@@ -81,7 +81,7 @@ static uint64_t eight_digits(const char *p)
 	return (c | c >> 16) & 0xffffffff;
 }
 
-/* Java writes its maps with 0x. */
+/* Reads a hexadecimal number, also with 0x, as in Java's maps. */
 static bool take_hex(struct str *line, uint64_t *value)
 {
 	size_t len = 0;
@@ -96,7 +96,7 @@ static bool take_hex(struct str *line, uint64_t *value)
 	return true;
 }
 
-/* False without memory. Sort when all are there. */
+/* Adds a symbol; the caller sorts them afterwards. False if memory runs out. */
 static bool add_symbol(struct perf_names *n, struct perf_listing *l, uint64_t start, uint64_t end,
 		       str_id name)
 {
@@ -113,7 +113,7 @@ static int by_start(const void *a, const void *b)
 	return (x->end > y->end) - (x->end < y->end);
 }
 
-/* The last that starts at or before an address, or NULL. */
+/* The last symbol that starts at or before an address, or NULL. */
 static struct perf_symbol *last_at(const struct perf_listing *l, uint64_t address)
 {
 	size_t low = 0, high = l->items ? l->count : 0;
@@ -167,7 +167,7 @@ static struct str line_at(const struct perf_kernel *k, size_t at)
 	return str_first(rest, MIN(end, rest.len));
 }
 
-/* Where the line begins that a byte is in. */
+/* The beginning of the line that contains a byte. */
 static size_t line_start(const struct perf_kernel *k, size_t at)
 {
 	const char *before = at ? memrchr(k->text.ptr, '\n', at) : NULL;
@@ -175,7 +175,7 @@ static size_t line_start(const struct perf_kernel *k, size_t at)
 	return before ? (size_t)(before + 1 - k->text.ptr) : 0;
 }
 
-/* One item per address: the last, as in perf. */
+/* Keeps one item per address: the last, as in perf. */
 static void keep_last(struct perf_kernel *k)
 {
 	size_t kept = 0;
@@ -193,12 +193,12 @@ static uint64_t address_at(const struct perf_kernel *k, size_t start)
 	struct str line = str_skip(buf_str(&k->text), start);
 	uint64_t address;
 
-	if (line.len > 16 && line.ptr[16] == ' ') /* as the kernel writes them */
+	if (line.len > 16 && line.ptr[16] == ' ') /* the format in which the kernel writes lines */
 		return eight_digits(line.ptr) << 32 | eight_digits(line.ptr + 8);
 	return take_hex(&line, &address) ? address : 0;
 }
 
-/* Where the functions of modules begin: they come last, and each line has the name of its module. */
+/* The offset at which the functions of modules begin: they come last, and each line has the name of its module. */
 static size_t find_modules(const struct perf_kernel *k)
 {
 	size_t low = 0, high = k->text.len;
@@ -228,7 +228,8 @@ static size_t last_wanted(const struct perf_kernel *k, size_t end, struct listed
 	return STR_NONE;
 }
 
-/* The kernel writes its own functions in order. Samples of the list show whether this one is ordered. */
+/* Whether the list is sorted by address, as the kernel writes its own functions; only samples of the list are
+ * checked. */
 static bool is_in_order(struct perf_kernel *k, size_t end)
 {
 	for (size_t i = 0; i < PERF_ORDER_SAMPLES; i++) {
@@ -239,7 +240,7 @@ static bool is_in_order(struct perf_kernel *k, size_t end)
 	return k->samples[PERF_ORDER_SAMPLES - 1];
 }
 
-/* Where the ordered part of the list ends: before the last function of the kernel itself. */
+/* The end of the sorted part of the list: before the last function of the kernel itself. */
 static size_t find_ordered(struct perf_kernel *k)
 {
 	struct listed last;
@@ -270,13 +271,13 @@ static size_t part_start(const struct perf_kernel *k, size_t part)
 					 : k->ordered;
 }
 
-/* The last line at or before an address, by reading lines. */
+/* Finds the last line at or before an address in the text. */
 static bool search_lines(const struct perf_kernel *k, size_t part, uint64_t address,
 			 struct listed *found)
 {
 	size_t low = part_start(k, part), high = part_start(k, part + 1);
 
-	while (low < high) { /* the first line behind the address */
+	while (low < high) { /* finds the first line after the address */
 		size_t start = line_start(k, low + (high - low) / 2);
 
 		if (address_at(k, start) <= address)
@@ -287,7 +288,7 @@ static bool search_lines(const struct perf_kernel *k, size_t part, uint64_t addr
 	return last_wanted(k, low, found) != STR_NONE;
 }
 
-/* Reads the lines of a part. Until a symbol has a name, its end is the place of its line. */
+/* Reads the lines of a part. Until a symbol has a name, its field `end` is the offset of its line. */
 static bool read_part(struct perf_names *n, size_t part)
 {
 	const struct perf_kernel *k = &n->kernel;
@@ -312,7 +313,8 @@ static bool read_part(struct perf_names *n, size_t part)
 	return true;
 }
 
-/* Many addresses are of the same function, and of functions near each other. So the lines around an address are read once. */
+/* The function at an address in the sorted part. Many addresses belong to the same function or to neighbours, so the
+ * lines around an address are read once. */
 static str_id find_ordered_name(struct perf_names *n, uint64_t address)
 {
 	struct perf_kernel *k = &n->kernel;
@@ -326,7 +328,7 @@ static str_id find_ordered_name(struct perf_names *n, uint64_t address)
 		return (str_id){ 0 };
 	}
 	symbol = last_at(l, address);
-	if (!symbol) /* before the first of this part */
+	if (!symbol) /* the address is before the first symbol of this part */
 		return search_lines(k, part, address, &found) && found.address
 			       ? builder_str(n->b, found.name)
 			       : (str_id){ 0 };
@@ -344,7 +346,8 @@ static ow_status add_lines(struct perf_names *n, size_t from)
 	while (str_split(&text, '\n', &line)) {
 		if (!parse_line(line, &one))
 			continue;
-		if (!one.address && k->count > 8 && k->items[0].ts == 0) /* hidden from this user */
+		/* addresses of 0: the list is hidden from this user */
+		if (!one.address && k->count > 8 && k->items[0].ts == 0)
 			break;
 		if (!vec_push(n->mem, k->items, k->count, k->cap,
 			      (struct trace_ref){ .ts = (int64_t)one.address,
@@ -354,7 +357,7 @@ static ow_status add_lines(struct perf_names *n, size_t from)
 	return OW_OK;
 }
 
-/* How far the kernel was moved in memory since the list was written. */
+/* Computes how far the kernel was moved in memory since the list was written. */
 static void find_shift(struct perf_kernel *k)
 {
 	size_t at = k->text_at ? str_find(buf_str(&k->text), STR(" _text\n")) : STR_NONE;
@@ -399,7 +402,7 @@ static bool find_sorted_name(const struct perf_kernel *k, int64_t at, struct lis
 	return parse_line(line_at(k, k->items[low - 1].row), found);
 }
 
-/* The function at an address, nil when there is none. */
+/* The function at an address; nil when there is none. */
 static str_id kernel_name(struct perf_names *n, uint64_t address)
 {
 	const struct perf_kernel *k = &n->kernel;
@@ -413,7 +416,8 @@ static str_id kernel_name(struct perf_names *n, uint64_t address)
 		       : (str_id){ 0 };
 }
 
-/* Without a build id: the same release on the same host, which has been up since before the recording ended. */
+/* Whether the recording is from this boot, for recordings without a build id: the same release on the same host,
+ * which has been up since before the recording ended. */
 static bool is_this_boot(const struct perf_names *n)
 {
 	struct timespec up;
@@ -441,7 +445,7 @@ static bool is_this_kernel(const struct perf_names *n, struct buf *notes)
 	return len && len <= n->kernel.id_len && memcmp(id, n->kernel.id, len) == 0;
 }
 
-/* perf keeps copies of the list. They are cheaper to read than the kernel's own and survive a reboot. */
+/* Reads perf's copy of the list, which is faster to read than the kernel's own and survives a reboot. */
 static bool read_copy(struct perf_names *n, struct buf *to)
 {
 	const char *home = getenv("HOME"), *path;
@@ -457,7 +461,7 @@ static bool read_copy(struct perf_names *n, struct buf *to)
 	return path && read_whole(path, true, to);
 }
 
-/* Both fail only for lack of memory. */
+/* Loads the kernel's list; fails only if memory runs out. */
 static ow_status load_kernel_list(struct perf_names *n)
 {
 	struct buf *text = &n->kernel.text;
@@ -487,7 +491,7 @@ ow_status perf_listing_read_jit(struct perf_names *n, struct perf_listing *l, st
 	return n->b->status;
 }
 
-/* Its number there is the last one of NSpid. */
+/* Reads the map of a process in a container, where its pid is the last one of NSpid. */
 static bool read_map_in_container(int64_t pid, uid_t owner, struct buf *to)
 {
 	char path[96], line[256];
@@ -519,7 +523,7 @@ static ow_status load_jit_map(struct perf_names *n, struct perf_listing *l)
 	struct stat process;
 	char path[64];
 
-	/* A process that still runs may have written its own, in its own container. */
+	/* A process that still runs may have written its own map, in its own container. */
 	snprintf(path, sizeof(path), "/proc/%" PRId64, l->pid);
 	if (stat(path, &process) == 0)
 		owner = process.st_uid;
@@ -577,7 +581,7 @@ static struct perf_module *find_module(const struct perf_names *n, str_id name)
 {
 	uint32_t found = map_find(&n->by_name, map_hash_u64(name.v, 61)).value;
 
-	/* hashes of different small numbers differ */
+	/* hashes of different small numbers differ, so a match is exact */
 	return found ? &n->modules[found - 1] : NULL;
 }
 
@@ -631,7 +635,7 @@ void perf_names_kernel_id(struct perf_names *n, const unsigned char *id, size_t 
 	n->kernel.id_len = len;
 }
 
-/* Shorter ids are filled up with zeros in recordings. */
+/* Compares build ids; shorter ids are padded with zeros in recordings. */
 static bool same_id(const unsigned char *want, size_t want_len, const unsigned char *have,
 		    size_t have_len)
 {
@@ -643,7 +647,7 @@ static bool same_id(const unsigned char *want, size_t want_len, const unsigned c
 	return true;
 }
 
-/* Only regular files: opening a fifo or device could block. */
+/* Whether a path is a regular file: opening a fifo or device could block. */
 static bool is_file(const char *path)
 {
 	struct stat s;
@@ -660,7 +664,7 @@ static bool same_place(const struct perf_names *n, const struct perf_module *m, 
 	       s.st_ctim.tv_sec < n->recorded.tv_sec;
 }
 
-/* Loads a file that was opened with this status, if it is the recorded one. */
+/* Keeps the opened file if it is the recorded one. */
 static ow_status keep_checked(const struct perf_names *n, struct elf_symbols *e, const char *path,
 			      const struct perf_module *m, ow_status status, bool *other)
 {
@@ -690,7 +694,8 @@ static ow_status open_checked(struct perf_names *n, struct elf_symbols *e, const
 	return keep_checked(n, e, path, m, elf_symbols_open(e, n->mem, path, &err), other);
 }
 
-/* The library that the kernel maps into every process is not a file, but this process has the same. */
+/* Opens the vDSO, the library that the kernel maps into every process: it is not a file, but this process has the
+ * same one. */
 static ow_status open_vdso(struct perf_names *n, struct perf_module *m, bool *other)
 {
 	unsigned long at = getauxval(AT_SYSINFO_EHDR);
@@ -703,7 +708,7 @@ static ow_status open_vdso(struct perf_names *n, struct perf_module *m, bool *ot
 	if (fd < 0)
 		return OW_OK;
 	image = mem_alloc(n->mem, VDSO_MAX);
-	size = image ? pread(fd, image, VDSO_MAX, (off_t)at) : 0; /* up to where it ends */
+	size = image ? pread(fd, image, VDSO_MAX, (off_t)at) : 0; /* reads up to its end */
 	close(fd);
 	if (size > 0)
 		return keep_checked(n, &m->file, "", m,
@@ -714,7 +719,7 @@ static ow_status open_vdso(struct perf_names *n, struct perf_module *m, bool *ot
 	return image ? OW_OK : OW_E_NO_MEMORY;
 }
 
-/* "DIR/.build-id/ab/cdef…TAIL" */
+/* The path "DIR/.build-id/ab/cdef…TAIL". */
 static const char *id_path(struct perf_names *n, const char *home, const char *dir,
 			   const struct perf_module *m, const char *tail)
 {
@@ -741,7 +746,8 @@ static ow_status load_module(struct perf_names *n, struct perf_module *m)
 		OW_TRY(open_vdso(n, m, &other));
 	else
 		OW_TRY(open_checked(n, &m->file, buf_cstr(&n->text), m, &other));
-	if (m->file.open && !m->id_len && m->file.id_len) { /* for its debugging file */
+	/* the id is needed to find the debug file */
+	if (m->file.open && !m->id_len && m->file.id_len) {
 		memcpy(m->id, m->file.id, m->file.id_len);
 		m->id_len = m->file.id_len;
 	}
@@ -775,7 +781,7 @@ static str_id readable_name(struct perf_names *n, const char *tail)
 	return builder_str(n->b, buf_str(&n->plain));
 }
 
-/* No name; also reports when memory was lacking. */
+/* Returns nil, and reports if memory ran out. */
 static str_id no_name(struct perf_names *n)
 {
 	if (n->text.failed)
@@ -783,14 +789,14 @@ static str_id no_name(struct perf_names *n)
 	return (str_id){ 0 };
 }
 
-/* An entry of a procedure linkage table. */
+/* The name of an entry of a procedure linkage table. */
 static str_id linked_name(struct perf_names *n, const struct perf_module *m, uint64_t at)
 {
 	buf_clear(&n->text);
 	return elf_symbols_plt(&m->file, at, &n->text) ? readable_name(n, "@plt") : no_name(n);
 }
 
-/* A module whose file was found, or NULL. */
+/* The module with this name, if its file was found; or NULL. */
 static struct perf_module *named_module(struct perf_names *n, str_id name)
 {
 	struct perf_module *m = find_module(n, name);

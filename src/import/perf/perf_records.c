@@ -1,8 +1,9 @@
 /*
- * perf_records.c: decodes the records and features of perf.data, also those that only simpleperf writes, Android's perf: tables of
- * symbols from the device (FILE, and FILE2 as protocol buffers), names of events (META_INFO) and ids of events. Compressed records
- * are one stream of zstd over the whole file: only the first begins a frame, and unpacked bytes may end inside a record.
- * Called by import_perf_data.c. Samples go to perf_samples.c, switches to perf_resolve.c.
+ * perf_records.c: decodes the records and features of perf.data, including those that only simpleperf, Android's perf,
+ * writes: tables of symbols from the device (FILE, and FILE2 as protocol buffers), names of events (META_INFO) and ids
+ * of events. Compressed records are one stream of zstd over the whole file: only the first begins a frame, and
+ * uncompressed bytes may end inside a record. Called by import_perf_data.c. Samples go to perf_samples.c, switches to
+ * perf_resolve.c.
  */
 #include "opwatch_config.h"
 
@@ -20,16 +21,16 @@ enum { FEATURE_FILE = 128, FEATURE_META_INFO = 129, FEATURE_FILE2 = 132 };
 enum { FILE_KERNEL, FILE_KERNEL_MODULE, FILE_ELF, FILE_DEX, FILE_SYMBOL_MAP, FILE_UNKNOWN };
 enum { RECORD_EVENT_ID = PERF_SIMPLE_FIRST + 5 };
 
-/* The head of a file's table of symbols. */
+/* The header of a file's table of symbols. */
 struct simple_file {
 	struct str path;
 	uint32_t kind;
 	uint64_t min_address;
-	/* Where min_address lies in the file, or in the memory of a module; UINT64_MAX = unknown. */
+	/* Offset of min_address in the file, or in the memory of a module; UINT64_MAX = unknown. */
 	uint64_t min_offset;
 };
 
-/* How to get from addresses of the process to those of the table. */
+/* The conversion from addresses of the process to those of the table. */
 static struct perf_given given_of(const struct simple_file *file)
 {
 	struct perf_given given = { 0 };
@@ -174,7 +175,7 @@ static ow_status read_files(struct perf_file *f, struct perf_bytes b, bool old)
 	return OW_OK;
 }
 
-/* "cpu-clock,1,0": a name, and the type and number of the event. */
+/* Reads names of events, "cpu-clock,1,0": a name, and the type and number of the event. */
 static void name_events(struct perf_file *f, struct str lines)
 {
 	struct str line;
@@ -194,7 +195,7 @@ static void name_events(struct perf_file *f, struct str lines)
 	}
 }
 
-/* Pairs of texts. Others describe the device and are not kept. */
+/* Reads META_INFO, pairs of texts; those that describe the device are not kept. */
 static void read_meta(struct perf_file *f, struct perf_bytes b)
 {
 	while (b.at < b.end && !b.bad) {
@@ -298,7 +299,7 @@ ow_status perf_event_id(struct perf_file *f, uint32_t event, uint64_t id)
 	return map_add(&f->ids, map_hash_u64(id, 31), event + 1) ? OW_OK : import_no_memory(f->ctx);
 }
 
-/* Among a few ids, hashes of 64 bits do not collide. */
+/* The event of an id; among so few ids, 64-bit hashes do not collide. */
 uint32_t perf_event_of(const struct perf_file *f, uint64_t id, uint32_t otherwise)
 {
 	uint32_t found = map_find(&f->ids, map_hash_u64(id, 31)).value;
@@ -363,7 +364,7 @@ static ow_status read_event_desc(struct perf_file *f, struct perf_bytes b)
 	return OW_OK;
 }
 
-/* The same moment on the wall clock and on perf's clock. */
+/* Reads the same moment on the wall clock and on perf's clock. */
 static void read_clock(struct perf_file *f, struct perf_bytes b)
 {
 	uint32_t version = perf_take_u32(&b);
@@ -378,7 +379,7 @@ static void read_clock(struct perf_file *f, struct perf_bytes b)
 	f->has_clock = true;
 }
 
-/* The process, the id with its length (20 if it is missing), the name. */
+/* Reads a build id: the process, the id with its length (20 if it is missing), the name. */
 static ow_status read_build_id(struct perf_file *f, struct perf_bytes b, uint16_t misc)
 {
 	const unsigned char *id;
@@ -432,7 +433,8 @@ ow_status perf_feature_read(struct perf_file *f, uint64_t feature, const unsigne
 		return read_event_desc(f, b);
 	if (feature == FEATURE_BUILD_ID)
 		return read_build_ids(f, b);
-	if (feature == FEATURE_HOST) /* only compared with this host, never kept */
+	/* the host name is only compared with this host, never stored */
+	if (feature == FEATURE_HOST)
 		read_text(&b, f->names.host, sizeof(f->names.host));
 	if (feature == FEATURE_RELEASE)
 		read_text(&b, f->names.release, sizeof(f->names.release));
@@ -448,13 +450,13 @@ static ow_status add_change(struct perf_file *f, const struct perf_change *chang
 	return f->b->status;
 }
 
-/* Time of a record that is not a sample. Records that perf itself made up have none: they come first. */
+/* The time of a record that is not a sample. Records that perf itself generated have none: they come first. */
 static uint64_t time_of(const struct perf_file *f, const unsigned char *body, size_t size)
 {
 	return f->event_count ? perf_trailer_of(&f->events[0].attr, body, size, f->swap).time : 0;
 }
 
-/* "[kernel.kallsyms]_text" is the kernel; /lib/modules/…/x-y.ko is [x_y]. */
+/* The name of a module: "[kernel.kallsyms]_text" is the kernel; /lib/modules/…/x-y.ko is [x_y]. */
 static str_id module_name(struct perf_file *f, struct str name, bool kernel)
 {
 	size_t end = str_find_char(name, ']'), slash = str_rfind_char(name, '/');
@@ -476,7 +478,7 @@ static str_id module_name(struct perf_file *f, struct str name, bool kernel)
 	return builder_str(f->b, str_make(text, (size_t)len));
 }
 
-/* Memory without a file: perf looks for its functions in /tmp/perf-PID.map. */
+/* Whether a mapping is memory without a file: perf looks for its functions in /tmp/perf-PID.map. */
 static bool is_anonymous(struct str name)
 {
 	static const char *const starts[] = { "//anon", "/dev/zero", "/anon_hugepage", "[heap]",
@@ -511,7 +513,8 @@ static ow_status read_map(struct perf_file *f, struct perf_bytes b, uint16_t mis
 	len = perf_take_u64(&b);
 	c.map.pgoff = perf_take_u64(&b);
 	id = b.at;
-	for (int i = 0; second && i < 4; i++) /* device and inode, or the build id; protection */
+	/* skips device and inode, or the build id, and the protection */
+	for (int i = 0; second && i < 4; i++)
 		(void)perf_take_u64(&b);
 	if (b.bad) {
 		perf_note_bad(f);
@@ -577,7 +580,7 @@ static ow_status read_symbol(struct perf_file *f, struct perf_bytes b)
 
 #if OPWATCH_HAVE_ZSTD
 
-/* Reads complete records; the beginning of the last one stays. */
+/* Reads the complete records in the uncompressed bytes; the beginning of the last one stays in the buffer. */
 static ow_status read_unpacked(struct perf_file *f)
 {
 	const unsigned char *p = (const unsigned char *)f->unpacked.ptr;

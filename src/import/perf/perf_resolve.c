@@ -1,16 +1,17 @@
 /*
- * perf_resolve.c: makes rows of the model when all records of perf.data have been read; called by import_perf_data.c. A file has its
- * records by processor. What an address means depends on what was mapped at that time, so runs of samples are cut where a mapping
- * changes and resolved in the order of these changes. Then they are written by thread and time, which is the order that the
- * frozen model needs. Time off the processors (`perf record --switch-events`) becomes the metric "off-cpu", values of counters
- * (`--stat`) become counters. These records do not say where in the code a thread waited.
+ * perf_resolve.c: makes rows of the model when all records of perf.data have been read; called by import_perf_data.c. A
+ * file has its records by processor. The meaning of an address depends on the mappings at that time, so runs of samples
+ * are split where a mapping changes and resolved in the order of these changes. Then they are written by thread and
+ * time, which is the order that the frozen model needs. Time off the processors (`perf record --switch-events`) becomes
+ * the metric "off-cpu", values of counters (`--stat`) become counters. These records do not say where in the code a
+ * thread waited.
  */
 #include "import/perf/perf_data.h"
 
 #include "base/vec.h"
 #include "import/chrome/trace_sort.h"
 
-#define AHEAD 12 /* rows whose call chains are fetched */
+#define AHEAD 12 /* call chains are prefetched for this many rows ahead */
 
 static bool apply_change(struct perf_file *f, const struct perf_change *c)
 {
@@ -25,7 +26,7 @@ static bool apply_change(struct perf_file *f, const struct perf_change *c)
 	return true;
 }
 
-/* What an event measures; where a thread is shown. */
+/* The metric of an event; it is added when the event's first sample is resolved. */
 static metric_id perf_event_metric(struct perf_file *f, uint32_t event)
 {
 	struct perf_event *e = &f->events[event];
@@ -36,7 +37,7 @@ static metric_id perf_event_metric(struct perf_file *f, uint32_t event)
 	if (e->metric.v)
 		return e->metric;
 	perf_attr_name(&e->attr, text);
-	clock = clock || str_eq(name, STR("offcpu-time")); /* perf record --off-cpu */
+	clock = clock || str_eq(name, STR("offcpu-time")); /* the event of perf record --off-cpu */
 	e->metric = builder_metric(f->b, name.len ? name : str_from(text),
 				   clock ? STR("ns") : STR("count"));
 	return e->metric;
@@ -48,7 +49,7 @@ static track_id make_track(struct perf_file *f, struct perf_thread *t)
 
 	comm = perf_space_name(&f->space, t->pid, t->tid);
 	process = perf_space_name(&f->space, t->pid, t->pid);
-	if (!comm.v) /* the idle threads never say a name */
+	if (!comm.v) /* the idle threads never report a name */
 		comm = t->pid ? builder_cstr(f->b, ":unknown") : builder_cstr(f->b, "swapper");
 	t->track_at = f->space.names;
 	t->track = builder_track(f->b, &(struct track_row){ .name = comm,
@@ -67,17 +68,17 @@ static track_id perf_thread_track(struct perf_file *f, uint32_t thread)
 	return t->track.v && t->track_at == f->space.names ? t->track : make_track(f, t);
 }
 
-/* Changes in order of time, and runs between them. */
+/* Changes in order of time, and the runs of samples between them. */
 struct order {
 	struct trace_ref *changes;
 	size_t change_count;
-	struct perf_run *runs; /* cut where something changes */
+	struct perf_run *runs; /* runs, split where something changes */
 	struct trace_ref *refs;
-	struct trace_ref *scratch; /* for sorting them */
+	struct trace_ref *scratch; /* memory for sorting the runs */
 	size_t count;
-	struct perf_run *placed; /* in the order of the rows that they become */
+	struct perf_run *placed; /* runs in the order of the rows that they become */
 	size_t placed_count, placed_cap;
-	uint16_t *events; /* of samples, when there are several */
+	uint16_t *events; /* for each sample: its event, if there are several */
 };
 
 static int64_t start_of(const struct perf_rows *r, const struct perf_run *run)
@@ -85,7 +86,7 @@ static int64_t start_of(const struct perf_rows *r, const struct perf_run *run)
 	return wrap_add(run->from, r->items[run->first].after);
 }
 
-/* How many changes happened up to a time. */
+/* The number of changes up to a time. */
 static size_t changes_before(const struct order *o, int64_t ts)
 {
 	size_t low = 0, high = o->change_count;
@@ -103,7 +104,7 @@ static size_t changes_before(const struct order *o, int64_t ts)
 	return low;
 }
 
-/* How many of a run's samples are before a time. */
+/* The number of a run's samples before a time. */
 static uint32_t samples_before(const struct perf_rows *r, const struct perf_run *run, int64_t ts)
 {
 	uint64_t after = (uint64_t)ts - (uint64_t)run->from;
@@ -122,7 +123,7 @@ static uint32_t samples_before(const struct perf_rows *r, const struct perf_run 
 	return low;
 }
 
-/* Cuts runs where something changes and returns how many there are. Without o->runs it only counts. */
+/* Splits runs where something changes and returns their number. Without o->runs it only counts. */
 static size_t cut_runs(const struct perf_rows *r, struct order *o)
 {
 	size_t count = 0;
@@ -236,11 +237,11 @@ static ow_status resolve_runs(struct perf_file *f, struct order *o)
 		resolve_run(f, o, &o->runs[o->refs[i].row]);
 	}
 	OW_TRY(f->b->status);
-	/* the other changes have names of threads without samples */
+	/* the remaining changes name threads without samples */
 	return apply_up_to(f, o, &next, o->change_count);
 }
 
-/* By time, and then by track. */
+/* Sorts the runs by time, and then by track. */
 static void sort_runs(struct perf_file *f, struct order *o)
 {
 	for (size_t i = 0; i < o->count; i++)
@@ -292,7 +293,7 @@ static struct trace_ref take_open(struct open_runs *open)
 	return first;
 }
 
-/* How many samples of a run come before another run. At least the first does. */
+/* The number of a run's samples that come before another run; at least one. */
 static uint32_t count_before(const struct perf_rows *r, const struct perf_run *run, uint32_t row,
 			     const struct trace_ref *other)
 {
@@ -310,7 +311,7 @@ static bool add_placed(struct perf_file *f, struct order *o, const struct perf_r
 	return ok;
 }
 
-/* Places the samples that come before the next run, which is not open yet; NULL: all samples. */
+/* Places the samples that come before the next run, which is not in the heap yet; NULL: all samples. */
 static bool place_open(struct perf_file *f, struct order *o, struct open_runs *open,
 		       const struct trace_ref *next)
 {
@@ -353,7 +354,7 @@ static ow_status place_runs(struct perf_file *f, struct order *o)
 	return OW_OK;
 }
 
-/* Times (of the wall clock, if it is known), stacks, tracks and processors. */
+/* Writes times (of the wall clock, if it is known), stacks, tracks and processors. */
 static void write_rows(struct perf_file *f, const struct order *o)
 {
 	struct sample_table *s = &f->b->m->sample;
@@ -377,7 +378,7 @@ static void write_rows(struct perf_file *f, const struct order *o)
 	}
 }
 
-/* Metrics and weights. */
+/* Writes metrics and weights. */
 static void write_weights(struct perf_file *f, const struct order *o)
 {
 	struct sample_table *s = &f->b->m->sample;
@@ -396,7 +397,7 @@ static void write_weights(struct perf_file *f, const struct order *o)
 	}
 }
 
-/* One metric and one weight for all. */
+/* Writes the same metric and weight for all rows. */
 static void write_one_weight(struct perf_file *f, uint32_t count)
 {
 	struct sample_table *s = &f->b->m->sample;
@@ -522,7 +523,7 @@ static int64_t wall_of(const struct perf_file *f, int64_t time)
 	return f->has_clock ? wrap_add(time, f->clock_offset) : time;
 }
 
-/* Goes through the switches in order of time. out: per thread, the last switch away from its processor, + 1. */
+/* Goes through the switches in order of time. out: for each thread, 1 + the last switch away from its processor. */
 static ow_status add_waits(struct perf_file *f, const struct trace_ref *order, uint32_t *out)
 {
 	struct perf_switches *s = &f->switches;

@@ -1,8 +1,8 @@
 /*
- * perf_samples.c: samples of perf.data and their call chains. There are millions of samples, so little is done for each: values
- * that follow from its thread and processor are kept once per run of samples. Call chains repeat, so each is kept once, as it lies
- * in the file. The stack of a chain is made only when perf_resolve.c asks for it, and again only after a change of its process.
- * Called by import_perf_data.c and perf_records.c; makes no rows of the model.
+ * perf_samples.c: stores samples of perf.data and their call chains. There are millions of samples, so little is done
+ * for each: values that depend on thread and processor are stored once per run of samples. Call chains repeat, so each
+ * is stored once, as in the file. The stack of a chain is made only when perf_resolve.c asks for it, and again only
+ * after a change of its process. Called by import_perf_data.c and perf_records.c; it makes no rows of the model.
  */
 #include "import/perf/perf_data.h"
 
@@ -12,38 +12,38 @@
 #define CONTEXT_KERNEL ((uint64_t)-128)
 #define MODE_KERNEL 1
 
-#define CHAIN_MAX (1 << 13) /* words: see struct perf_chain */
+#define CHAIN_MAX (1 << 13) /* limit of a chain in words: see struct perf_chain */
 #define SAMPLE_MIN 24	    /* bytes of a short sample */
-#define GROUP_MAX 256	    /* counters that are read together */
+#define GROUP_MAX 256	    /* limit of counters that are read together */
 
-/* A call chain that waits to be looked up. */
+/* A call chain that will be looked up later. */
 struct pending_chain {
 	const unsigned char *words;
 	uint64_t hash;
 	int32_t pid;
-	uint32_t row;	       /* of the sample */
+	uint32_t row;	       /* row of the sample */
 	uint16_t shape, event; /* as in struct perf_chain */
 };
 #define PENDING 16
 
-/* A chain of a single address. */
+/* A chain that consists of a single address. */
 struct single_chain {
 	uint64_t address;
 	int32_t pid;
 	uint16_t event, shape;
-	uint32_t chain; /* 0 = this element is empty */
+	uint32_t chain; /* 0 = this entry is empty */
 };
 #define SINGLES 8192
 
-/* Allocated with the first sample. */
+/* Caches; allocated with the first sample. */
 struct perf_recent {
 	struct pending_chain pending[PENDING];
 	uint32_t pending_count;
-	struct single_chain singles[SINGLES]; /* by a hash */
+	struct single_chain singles[SINGLES]; /* hash table */
 };
 
-#define KNOWN 16384 /* addresses */
-#define CALLED 8192 /* stacks */
+#define KNOWN 16384 /* entries of the cache of addresses */
+#define CALLED 8192 /* entries of the cache of stacks */
 
 enum { STEP_KERNEL = 1, STEP_CALLER = 2 };
 
@@ -55,7 +55,7 @@ struct known {
 	frame_id frame;
 };
 
-/* An address of the chain that was looked up last, from the root on. */
+/* An address of the previous chain, from the root on, with its frame and stack. */
 struct step {
 	uint64_t address;
 	uint32_t flags;
@@ -63,22 +63,22 @@ struct step {
 	stack_id stack;
 };
 
-/* A stack, and what it was made of. */
+/* A stack, with the parent and frame that it was made from. */
 struct called {
 	stack_id parent;
 	frame_id frame;
 	stack_id stack;
 };
 
-/* Allocated for the first stack. */
+/* Caches for making stacks; allocated for the first stack. */
 struct perf_walk {
-	struct called called[CALLED]; /* by a hash of parent and frame */
-	struct known known[KNOWN];    /* by a hash of the address */
+	struct called called[CALLED]; /* hash table, by parent and frame */
+	struct known known[KNOWN];    /* hash table, by address */
 	struct step steps[CHAIN_MAX];
 	uint32_t count;
 	int64_t pid;
-	uint32_t changes; /* of f->space when the steps were made */
-	frame_id nowhere; /* for addresses where nothing is mapped */
+	uint32_t changes; /* f->space.changes when the steps were made */
+	frame_id nowhere; /* frame for addresses where nothing is mapped */
 };
 
 void perf_samples_init(struct perf_file *f)
@@ -135,7 +135,8 @@ static uint64_t hash_words(const unsigned char *words, size_t count, uint64_t se
 
 static bool add_chain(struct perf_file *f, const struct pending_chain *l, uint32_t *chain)
 {
-	size_t at = f->chain_len ? f->chain_len : PERF_CHAIN_UNIT; /* the first is none */
+	/* offset 0 means none, so the first chain begins later */
+	size_t at = f->chain_len ? f->chain_len : PERF_CHAIN_UNIT;
 	size_t size = sizeof(struct perf_chain) + 8 * (size_t)chain_length(l->shape);
 
 	if ((at + size) / PERF_CHAIN_UNIT > UINT32_MAX ||
@@ -171,7 +172,7 @@ static bool find_chain(struct perf_file *f, const struct pending_chain *l, uint3
 	return add_chain(f, l, chain) && map_add(&f->chain_map, l->hash, *chain);
 }
 
-/* A single address that occurred before mostly did so a moment ago. */
+/* Caches a chain of a single address: such addresses mostly repeat soon. */
 static void remember_single(struct perf_file *f, const struct pending_chain *l, uint32_t chain)
 {
 	uint64_t address;
@@ -213,8 +214,10 @@ bool perf_chains_finish(struct perf_file *f)
 	return true;
 }
 
-/* Puts the last pending chain into the row of its sample, at the latest in perf_chains_finish. It waits because the map is far away
- * in memory: other samples are read until the prefetched part of it has arrived. False without memory. */
+/* Looks up the oldest pending chain and stores the result in the row of its sample; perf_chains_finish does the rest.
+ * The lookup is delayed because the map is large: other samples are read until the prefetched part of it has arrived.
+ * False if memory runs out.
+ */
 static bool look_up_later(struct perf_file *f)
 {
 	struct pending_chain *l = &f->recent->pending[f->recent->pending_count++];
@@ -236,7 +239,7 @@ static frame_id make_frame(struct perf_file *f, int64_t pid, uint64_t address, u
 		perf_space_find(&f->space, kernel ? PERF_KERNEL_PID : pid, look);
 	struct frame_row row = { .flags = kernel ? FRAME_KERNEL : 0 };
 
-	row.function = perf_space_function(&f->space, look); /* where the call is */
+	row.function = perf_space_function(&f->space, look); /* the address of the call itself */
 	if (map)
 		row.module = map->name;
 	if (!row.function.v && map)
@@ -248,7 +251,7 @@ static frame_id make_frame(struct perf_file *f, int64_t pid, uint64_t address, u
 	else if (!row.function.v && map)
 		row.function = perf_names_user(&f->names, map, look);
 	/* All addresses of a function share a frame. So do addresses where nothing is mapped: they are not code, but
-	 * whatever lay where a frame pointer was expected. */
+	 * arbitrary values where a frame pointer was expected. */
 	if (!row.function.v && !map && !kernel) {
 		if (!f->walk->nowhere.v)
 			f->walk->nowhere = builder_frame(f->b, &row);
@@ -259,7 +262,8 @@ static frame_id make_frame(struct perf_file *f, int64_t pid, uint64_t address, u
 	return builder_frame(f->b, &row);
 }
 
-/* The frame of an address. The same address occurs in many chains. changed: the last change of its process. */
+/* The frame of an address, with a cache, because the same address occurs in many chains. changed: the number of the
+ * last change of its process. */
 static frame_id frame_at(struct perf_file *f, int64_t pid, uint64_t address, uint32_t flags,
 			 uint32_t changed)
 {
@@ -286,7 +290,7 @@ static inline stack_id stack_of(struct perf_file *f, stack_id parent, frame_id f
 	return c->stack;
 }
 
-/* Whether the address at `at` belongs to the kernel: the nearest mark before it says so. */
+/* The mode (kernel or user) of the address at `at`: the nearest mark before it decides. */
 static uint32_t mode_before(const struct perf_file *f, const unsigned char *words, size_t at,
 			    unsigned mode)
 {
@@ -299,14 +303,14 @@ static uint32_t mode_before(const struct perf_file *f, const unsigned char *word
 	return mode == MODE_KERNEL ? STEP_KERNEL : 0;
 }
 
-/* Whether an address is where code was interrupted, not where a call returns to: the first behind a mark. */
+/* Whether an address is where code was interrupted, not a return address: the first one after a mark. */
 static bool is_interrupted(const struct perf_file *f, const unsigned char *words, size_t at)
 {
 	return !at || perf_u64(words + 8 * (at - 1), f->swap) >= CONTEXT_MARKS;
 }
 
-/* Makes the stack of a chain, from the root on. Neighbouring chains mostly share their outer calls: as far as addresses or frames equal
- * those of the last chain, its stacks are reused. */
+/* Makes the stack of a chain, from the root on. Consecutive chains mostly share their outer calls: as far as
+ * addresses or frames equal those of the previous chain, its stacks are reused. */
 static stack_id walk_chain(struct perf_file *f, const struct perf_chain *c, uint32_t changed)
 {
 	struct perf_walk *w = f->walk;
@@ -365,9 +369,9 @@ stack_id perf_chain_stack(struct perf_file *f, uint32_t chain)
 struct sample {
 	int64_t ts, weight;
 	uint32_t thread, event;
-	int32_t pid, cpu; /* cpu: + 1 */
+	int32_t pid, cpu; /* cpu: number + 1 */
 	uint16_t shape;
-	bool weighs; /* it has a period of its own */
+	bool weighs; /* the sample has a period of its own */
 	const unsigned char *words;
 };
 
@@ -376,14 +380,15 @@ static int64_t weight_of(uint64_t period)
 	return (int64_t)MIN(period, (uint64_t)INT64_MAX);
 }
 
-/* How many more samples there will be if the rest of the file is like its beginning. Rows that need not move are cheaper. */
+/* Estimates how many more samples follow, if the rest of the file is like its beginning, because growing an array
+ * moves its rows. */
 static size_t expected(const struct perf_file *f)
 {
 	uint64_t done = f->at > f->data_at ? f->at - f->data_at : 0;
 	uint64_t left = f->data_end > f->at ? f->data_end - f->at : 0;
 	double more = done ? (double)f->rows.count / (double)done * (double)left : 0;
 
-	if (f->mem->limit) /* then take no more than necessary */
+	if (f->mem->limit) /* with a memory limit, take no more than necessary */
 		return 1;
 	return (size_t)MAX(MIN(more * 1.02, (double)left / SAMPLE_MIN), 1);
 }
@@ -393,7 +398,7 @@ static bool grow_list(struct perf_file *f, void **items, size_t *cap, size_t siz
 	size_t want = f->rows.count + expected(f);
 	void *moved;
 
-	if (want > *cap + *cap / 2) { /* mem_grow takes more than it is asked for */
+	if (want > *cap + *cap / 2) { /* mem_grow reserves more than it is asked for */
 		moved = mem_realloc(f->mem, *items, *cap * size, want * size);
 		if (moved) {
 			*items = moved;
@@ -424,7 +429,7 @@ static bool grow_weights(struct perf_file *f)
 	return ok;
 }
 
-/* The first sample with a period of its own: now each row needs a weight. */
+/* Allocates weights for all rows; called for the first sample with a period of its own. */
 static bool need_weights(struct perf_file *f)
 {
 	struct perf_rows *r = &f->rows;
@@ -452,7 +457,7 @@ static bool start_run(struct perf_file *f, const struct sample *s)
 	return true;
 }
 
-/* Whether a sample continues the last run. Samples without a time have runs of their own. */
+/* Whether a sample continues the last run. A sample without a time is always a run of its own. */
 static bool in_run(const struct perf_rows *r, const struct sample *s)
 {
 	const struct perf_run *run;
@@ -508,7 +513,7 @@ static bool add_row(struct perf_file *f, const struct sample *s)
 	return look_up_later(f);
 }
 
-/* The attributes of the event of a sample, which say where its values are. */
+/* The attributes of a sample's event, which give the positions of its values. */
 static const struct perf_attr *attr_of(struct perf_file *f, const unsigned char *body, size_t size)
 {
 	struct perf_rows *r = &f->rows;
@@ -528,7 +533,7 @@ static const struct perf_attr *attr_of(struct perf_file *f, const unsigned char 
 	return attr->layout.size > size ? NULL : attr;
 }
 
-/* Finds the thread of a sample, if it differs from that of the sample before. */
+/* Finds the thread of a sample, if it differs from that of the previous sample. */
 static bool find_thread(struct perf_file *f, uint64_t who, bool known)
 {
 	const unsigned char *p = (const unsigned char *)&who;
@@ -542,7 +547,7 @@ static bool find_thread(struct perf_file *f, uint64_t who, bool known)
 	return t;
 }
 
-/* The value of a counter in the sample before; 0 at first. */
+/* The value of a counter in the previous sample; 0 at first. */
 static uint64_t *last_read(struct perf_file *f, uint64_t id)
 {
 	uint64_t hash = map_hash_u64(id, 37);
@@ -560,7 +565,8 @@ static uint64_t *last_read(struct perf_file *f, uint64_t id)
 	return &f->reads[f->read_count - 1].value;
 }
 
-/* `perf record -e '{a,b}:S'`: a sample of one event has the counts of its whole group since the sample before. */
+/* Adds a sample for each event of a group (`perf record -e '{a,b}:S'`): a sample of one event has the counts of its
+ * whole group since the previous sample. */
 static ow_status add_group(struct perf_file *f, const struct perf_attr *attr,
 			   struct perf_bytes rest, struct sample s)
 {
@@ -639,7 +645,7 @@ bad:
 #define HAS(bit) ((uint64_t)1 << SAMPLE_##bit)
 #define USUAL (HAS(IP) | HAS(TID) | HAS(TIME))
 
-/* Whether the last sample is of the usual kind, in the byte order of this machine. */
+/* Whether the last sample has the usual layout, in the byte order of this machine. */
 static bool is_usual(const struct perf_file *f)
 {
 	const struct perf_rows *r = &f->rows;
@@ -649,8 +655,8 @@ static bool is_usual(const struct perf_file *f)
 	       !r->weights == !(type & HAS(PERIOD));
 }
 
-/* The fast path: reads samples that only need a row, because they are of the usual kind, of the same event and in the last run. Returns
- * how many bytes it read; sets *status without memory. */
+/* The fast path: reads samples that only need a row, because they have the usual layout and belong to the same event
+ * and run. Returns the number of bytes read; sets *status if memory runs out. */
 static size_t read_usual(struct perf_file *f, const unsigned char *p, size_t len, uint64_t *records,
 			 ow_status *status)
 {

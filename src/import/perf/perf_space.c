@@ -1,6 +1,6 @@
 /*
- * perf_space.c: mappings and threads of recorded processes. A new mapping replaces what it covers, as in the process itself. Finds
- * modules, not names in them: that is perf_names.c.
+ * perf_space.c: mappings and threads of recorded processes. A new mapping replaces what it covers, as in the process
+ * itself. It finds modules, not names in them: perf_names.c does.
  */
 #include "import/perf/perf_space.h"
 
@@ -48,7 +48,7 @@ static struct perf_process *need_process(struct perf_space *s, int64_t pid)
 	return &s->processes[s->process_count - 1];
 }
 
-/* The first mapping that ends behind an address. */
+/* The first mapping that ends after an address. */
 static size_t lower_bound(const struct perf_process *p, uint64_t address)
 {
 	size_t low = 0, high = p->count;
@@ -86,12 +86,13 @@ bool perf_space_map(struct perf_space *s, int64_t pid, const struct perf_map *ma
 		return true;
 	p->changed = ++s->changes;
 	at = lower_bound(p, map->start);
-	if (at < p->count && p->maps[at].start < map->start) { /* its beginning stays */
+	/* the part before the new mapping is kept */
+	if (at < p->count && p->maps[at].start < map->start) {
 		struct perf_map rest = p->maps[at];
 
 		p->maps[at].end = map->start;
 		at++;
-		if (rest.end > map->end) { /* and its end */
+		if (rest.end > map->end) { /* the part after the new mapping is kept */
 			rest.pgoff += map->end - rest.start;
 			rest.start = map->end;
 			if (!insert(s, p, at, &rest))
@@ -178,7 +179,7 @@ bool perf_space_fork(struct perf_space *s, int64_t pid, int64_t parent_pid, int6
 		return false;
 	find_process(s, pid)->count = 0;
 	find_process(s, pid)->changed = ++s->changes;
-	/* looked up each time: the list of processes may move */
+	/* looked up each time, because the list of processes may move in memory */
 	for (size_t i = 0; i < find_process(s, parent_pid)->count; i++) {
 		struct perf_map map = find_process(s, parent_pid)->maps[i];
 

@@ -1,7 +1,8 @@
 /*
- * import_pprof.c: the importer of profile.proto, which `go tool pprof` and many profilers write (gzip is undone before). The first
- * pass reads tables of functions, locations and strings, the second one makes rows of samples. Each value of a sample is a metric of
- * its own. Such a file has no times of samples. Frames that match its drop_frames are left out, as in pprof.
+ * import_pprof.c: the importer of profile.proto, which `go tool pprof` and many profilers write (gzip is undone
+ * before). The first pass reads tables of functions, locations and strings, the second one makes rows of samples. Each
+ * value of a sample is a separate metric. The format has no times of samples. Frames that match its drop_frames are
+ * left out, as in pprof.
  */
 #include "import/importer.h"
 #include "import/common/function_name.h"
@@ -15,14 +16,14 @@
 #define PPROF_FRAMES_MAX 8192
 #define PPROF_TYPES_MAX 64
 
-/* drop_frames and keep_frames of a profile: which functions are details of the measurement. */
+/* drop_frames and keep_frames of a profile: patterns of functions that belong to the profiler itself. */
 struct pprof_prune {
 	struct regex_list drop, keep;
-	bool active;  /* there is something to drop */
-	bool invalid; /* an expression is wrong: nothing is dropped */
+	bool active;  /* there is a pattern of frames to drop */
+	bool invalid; /* a pattern is invalid: nothing is dropped */
 };
 
-/* In the tables the id comes first: see find_item. */
+/* In all tables the id is the first field: see find_item. */
 struct pprof_function {
 	uint64_t id;
 	uint64_t name, file;
@@ -36,25 +37,27 @@ struct pprof_mapping {
 
 struct pprof_location {
 	uint64_t id, mapping, address;
-	const uint8_t *lines; /* the whole message, for its lines */
+	const uint8_t *lines; /* the whole encoded message; its lines are decoded when needed */
 	size_t size;
 	uint32_t frame_first,
-		frame_count; /* in location_frames, the innermost first; none until it is used */
-	uint32_t dropped; /* the inner lines that are to be dropped: they are not frames of it … */
-	bool drops;	  /* … or all of them, which depends on its callers */
+		/* range in location_frames, the innermost first; none until the location is used */
+		frame_count;
+	/* number of inner lines that are dropped: they are not frames of the location … */
+	uint32_t dropped;
+	bool drops; /* … or all of them, depending on its callers */
 };
 
-/* Some locations as a sample lists them, byte by byte, and the stack that they lead to from another one. */
+/* A sequence of encoded locations, and the stack that results from calling them from `parent`. */
 struct pprof_run {
 	uint64_t bytes;
-	uint32_t parent, stack; /* stack 0: empty */
+	uint32_t parent, stack; /* stack 0: the entry is empty */
 };
 
-/* A whole list of locations as a sample has it, byte by byte, and its stack. */
+/* A whole encoded list of a sample's locations, and its stack. */
 struct pprof_known {
 	const uint8_t *ptr;
-	uint16_t len, tag; /* tag: some bits of the hash, since ptr leads far away */
-	uint32_t stack;	   /* 0: empty */
+	uint16_t len, tag; /* tag: some bits of the hash, tested before following ptr */
+	uint32_t stack;	   /* 0: the entry is empty */
 };
 
 #define RUN_SLOTS 65536u
@@ -62,7 +65,7 @@ struct pprof_known {
 #define LABEL_SLOTS 4096u
 
 struct pprof_label {
-	const uint8_t *ptr; /* the labels of a sample in the file */
+	const uint8_t *ptr; /* encoded labels of a sample in the file */
 	size_t len;
 	str_id text;
 };
@@ -70,8 +73,8 @@ struct pprof_label {
 struct pprof_list {
 	void *items;
 	size_t count, cap;
-	struct map by_id; /* → item + 1 */
-	uint32_t *direct; /* the same for ids below direct_count, which nearly all are */
+	struct map by_id; /* id → 1 + index of the item */
+	uint32_t *direct; /* the same for ids below direct_count, which includes nearly all */
 	size_t direct_count;
 };
 
@@ -93,14 +96,14 @@ struct pprof_file {
 	uint64_t default_type, drop_frames, keep_frames;
 	struct pprof_prune prune;
 	struct {
-		uint32_t first; /* frame */
+		uint32_t first; /* index of the location's first frame */
 		bool drops, drops_beneath;
-	} parts[PPROF_FRAMES_MAX]; /* the locations of the current sample */
+	} parts[PPROF_FRAMES_MAX]; /* locations of the current sample */
 	uint32_t part_count;
-	bool drops; /* there is a location that drops something */
+	bool drops; /* some location drops frames */
 	frame_id *location_frames;
 	size_t location_frame_count, location_frame_cap;
-	uint32_t most_lines; /* of a location */
+	uint32_t most_lines; /* largest number of lines of a location */
 	struct stack_cache recent;
 	struct pprof_run runs[RUN_SLOTS];
 	struct pprof_known known[KNOWN_SLOTS];
@@ -145,7 +148,7 @@ static ow_status compile_pattern(struct pprof_prune *p, struct regex_list *list,
 	return status;
 }
 
-/* Either text may be empty. Fails only without memory; the caller releases p in any case. */
+/* Compiles the patterns; either text may be empty. Fails only if memory runs out; the caller releases p in any case. */
 static ow_status pprof_prune_init(struct pprof_prune *p, struct mem *mem, struct str drop,
 				  struct str keep, struct ow_error *err)
 {
@@ -182,7 +185,7 @@ static struct str plain_name(struct str name)
 	return name;
 }
 
-/* Whether to drop a function of this name and all that it calls. Parameters do not count. */
+/* Whether to drop a function of this name and everything that it calls. Parameters are ignored. */
 static bool pprof_prune_drops(struct pprof_prune *p, struct str function)
 {
 	if (!p->active || !function.len)
@@ -200,7 +203,7 @@ static void *add_item(struct pprof_file *p, struct pprof_list *list, uint64_t id
 	return (char *)list->items + list->count++ * size;
 }
 
-/* The item with an id, of `size` bytes, or NULL. Ids are any numbers. */
+/* The item with an id, of `size` bytes, or NULL. Ids are arbitrary numbers. */
 static void *find_item(const struct pprof_list *list, uint64_t id, size_t size)
 {
 	if (OW_LIKELY(id < list->direct_count && list->direct[id]))
@@ -215,7 +218,7 @@ static void *find_item(const struct pprof_list *list, uint64_t id, size_t size)
 	return NULL;
 }
 
-/* Makes the lookup by number, for ids that are not much larger than their count. The first item with an id wins, as it does by
+/* Makes the array `direct`, if the ids are not much larger than their count. The first item with an id wins, as in
  * find_item. */
 static bool index_items(struct pprof_file *p, struct pprof_list *list, size_t size)
 {
@@ -257,7 +260,7 @@ static void read_type(struct pprof_file *p, const struct pb_field *f)
 	p->type_count++;
 }
 
-/* The varint fields 1…7 of a message. */
+/* Reads the varint fields 1…7 of a message. */
 static void read_numbers(const struct pb_field *f, uint64_t numbers[8])
 {
 	struct pb r = pb_message(f);
@@ -410,7 +413,8 @@ static bool is_dropped(struct pprof_file *p, uint64_t id)
 	return fn->fate == DROPPED;
 }
 
-/* How many lines a location has; returns how many of them to drop, from the innermost to the outermost that matches. */
+/* Counts the lines of a location in *all; returns how many of them to drop, from the innermost to the outermost that
+ * matches. */
 static uint32_t count_lines(struct pprof_file *p, const struct pprof_location *l, uint32_t *all)
 {
 	struct pb r = pb_over(l->lines, l->size);
@@ -433,8 +437,8 @@ static uint32_t count_lines(struct pprof_file *p, const struct pprof_location *l
 	return dropped;
 }
 
-/* The first frame that stays. From the root on, the first location that matches goes, with all that it calls. Locations before the
- * first that does not match stay, so a stack is never empty. */
+/* The first frame that is kept. From the root on, the first location that matches is dropped, with everything that
+ * it calls. Locations before the first that does not match are kept, so a stack is never empty. */
 static uint32_t first_kept(struct pprof_file *p, uint32_t frames)
 {
 	bool found = false;
@@ -452,7 +456,7 @@ static uint32_t first_kept(struct pprof_file *p, uint32_t frames)
 	return 0;
 }
 
-/* Facts about locations that are needed before the first sample is read. */
+/* Collects facts about locations that are needed before the first sample is read. */
 static void scan_locations(struct pprof_file *p)
 {
 	struct pprof_location *l = p->locations.items;
@@ -484,7 +488,7 @@ static bool add_frame(struct pprof_file *p, struct pprof_location *l, uint64_t f
 	return true;
 }
 
-/* Makes the frames of a location; inlined calls are several. */
+/* Makes the frames of a location; it has several if calls were inlined. */
 static void make_frames(struct pprof_file *p, struct pprof_location *l)
 {
 	struct pb r = pb_over(l->lines, l->size);
@@ -504,7 +508,7 @@ static void make_frames(struct pprof_file *p, struct pprof_location *l)
 		(void)add_frame(p, l, 0, 0);
 }
 
-/* NULL when the profile has no such location. */
+/* The location with this id; NULL when the profile does not have it. */
 static const struct pprof_location *location_of(struct pprof_file *p, uint64_t id)
 {
 	struct pprof_location *l = find_item(&p->locations, id, sizeof(*l));
@@ -514,7 +518,7 @@ static const struct pprof_location *location_of(struct pprof_file *p, uint64_t i
 	return l;
 }
 
-/* Adds the frames of a location to the `count` in p->frames, the innermost first. Returns the new count. */
+/* Appends the frames of a location to the `count` frames in p->frames, the innermost first. Returns the new count. */
 static uint32_t add_location(struct pprof_file *p, uint64_t id, uint32_t count)
 {
 	const struct pprof_location *l = location_of(p, id);
@@ -551,7 +555,7 @@ static bool is_value_type(const struct pb_field *f)
 	return any && !r.problem && f->value <= 22;
 }
 
-/* Whether a profile can have such a field. */
+/* Whether a field tag belongs to profile.proto. */
 static bool is_known_field(uint32_t tag)
 {
 	uint32_t number = tag >> 3, wire = tag & 7;
@@ -578,12 +582,12 @@ static int sniff_pprof(const struct sniff *sniff)
 			if (f.value && !is_value_type(&f))
 				return 0;
 			types += f.value != 0;
-			blank += !f.value; /* some writers lose its name */
+			blank += !f.value; /* some writers lose the name */
 		}
 		samples += f.tag == PB_TAG(2, PB_BYTES);
 		tables += f.tag == PB_TAG(4, PB_BYTES) || f.tag == PB_TAG(5, PB_BYTES);
 		if (f.tag == PB_TAG(6, PB_BYTES) && !strings++ && f.value)
-			return 0; /* the first string is empty */
+			return 0; /* the first string must be empty */
 	}
 	if (r.problem && (sniff->size == sniff->head.len || r.problem != PB_TRUNCATED))
 		return 0;
@@ -607,7 +611,7 @@ static void add_label(struct pprof_file *p, const struct pb_field *f)
 		buf_printf(&p->label, "%" PRId64, (int64_t)n[3]);
 }
 
-/* A repeated number, which may be packed. */
+/* Reads a repeated number, which may be packed. */
 struct numbers {
 	const uint8_t *at, *end;
 	uint64_t one;
@@ -640,7 +644,8 @@ static bool next_number(struct numbers *n, uint64_t *value)
 	return true;
 }
 
-/* Where a run of whole numbers begins that ends at `end`: eight bytes before it, or less where those begin inside a number. */
+/* The beginning of the last run of numbers before `end`: eight bytes before it, or fewer if those begin inside a
+ * number. */
 static const uint8_t *run_begin(const uint8_t *begin, const uint8_t *end)
 {
 	const uint8_t *at = end - begin > 8 ? end - 8 : begin;
@@ -650,7 +655,8 @@ static const uint8_t *run_begin(const uint8_t *begin, const uint8_t *end)
 	return at;
 }
 
-/* The stack of the locations in begin…end, called from `stack`. False when one is missing or longer than a run. */
+/* Finds the stack of the locations in begin…end, called from `stack`. False when a location is missing or longer
+ * than a run. */
 static bool walk_run(struct pprof_file *p, const uint8_t *begin, const uint8_t *end,
 		     stack_id *stack)
 {
@@ -674,8 +680,10 @@ static bool walk_run(struct pprof_file *p, const uint8_t *begin, const uint8_t *
 	return true;
 }
 
-/* The stack of packed locations, from its root on. Samples share their callers, so that what several locations lead to is
- * remembered by their bytes. False when they have to be read one by one: something is missing, long or to be dropped. */
+/* Finds the stack of packed locations, from its root on. Samples share their callers, so the results for sequences of
+ * locations are cached by their bytes. False when the locations have to be read one by one: one is missing, long or to
+ * be dropped.
+ */
 static bool find_stack(struct pprof_file *p, const struct pb_field *f, stack_id *stack)
 {
 	const uint8_t *end = f->ptr + f->value;
@@ -688,7 +696,8 @@ static bool find_stack(struct pprof_file *p, const struct pb_field *f, stack_id 
 		struct pprof_run *slot;
 		uint64_t bytes = 0;
 
-		if (begin == end || !end[-1]) /* zeros behind a number would be the same bytes */
+		/* zeros after a number would encode the same number in other bytes */
+		if (begin == end || !end[-1])
 			return false;
 		memcpy(&bytes, begin, (size_t)(end - begin));
 		slot = &p->runs[map_hash_u64(bytes, stack->v) & (RUN_SLOTS - 1)];
@@ -728,8 +737,8 @@ static stack_id read_stack(struct pprof_file *p, const struct pb_field *sample)
 	return stack;
 }
 
-/* The same for a packed list of locations. Samples with other labels have the same stack, so that whole lists are remembered, except
- * for those that something is noted about. */
+/* The stack of a packed list of locations. Samples with different labels share stacks, so whole lists are cached,
+ * except for those with notes. */
 static stack_id read_list(struct pprof_file *p, const struct pb_field *sample,
 			  const struct pb_field *list)
 {
@@ -750,7 +759,8 @@ static stack_id read_list(struct pprof_file *p, const struct pb_field *sample,
 	return stack;
 }
 
-/* The labels as one text. They begin at `begin`; other fields may come between them and the end. Many samples have the same. */
+/* The labels of a sample as one text. They begin at `begin`; other fields may lie between them and the end. Many
+ * samples have the same labels. */
 static str_id read_labels(struct pprof_file *p, const uint8_t *begin, const uint8_t *end)
 {
 	struct str bytes = str_make(begin, (size_t)(end - begin));

@@ -1,8 +1,8 @@
 /*
- * import_pprof_legacy.c: the importer of the forms that pprof read before profile.proto: CPU profiles of gperftools and early Go
- * (binary), and heap, growth, contention, thread and count profiles (text, see pprof_text.c), also Java's. This file reads the
- * binary form, knows the places in the code by the memory map and the names that some writers add, and makes rows. It does not open
- * the recorded programs, and does not drop frames by the names of pprof's own functions.
+ * import_pprof_legacy.c: the importer of the formats that pprof read before profile.proto: CPU profiles of gperftools
+ * and early Go (binary), and heap, growth, contention, thread and count profiles (text, see pprof_text.c), also Java's.
+ * This file reads the binary format, finds code locations by the memory map and the names that some writers add, and
+ * makes rows. It does not open the recorded programs, and does not drop frames by the names of pprof's own functions.
  */
 #include "import/pprof/pprof_legacy.h"
 #include "import/common/function_name.h"
@@ -38,7 +38,8 @@ bool legacy_take_number(struct str *from, int64_t *value)
 	return true;
 }
 
-/* The value of a digit + 1, or 0. A table, since branches on digits are guessed wrong half of the time. */
+/* For each character: the value of the hexadecimal digit + 1, or 0. A table is faster, because branches on digits
+ * are mispredicted half of the time. */
 static const uint8_t hex_digits[256] = {
 	['0'] = 1,  ['1'] = 2,	['2'] = 3,  ['3'] = 4,	['4'] = 5,  ['5'] = 6,
 	['6'] = 7,  ['7'] = 8,	['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,
@@ -80,7 +81,7 @@ bool legacy_take_hex(struct str *from, uint64_t *value)
 	return legacy_take_bare_hex(from, value);
 }
 
-/* NULL without memory. */
+/* Finds or adds the place of an address; NULL if memory runs out. */
 static struct legacy_place *legacy_place(struct legacy *l, uint64_t address)
 {
 	uint64_t hash = map_hash_u64(address, 51);
@@ -119,14 +120,15 @@ static void set_file(struct legacy *l, struct legacy_place *p, struct str file)
 		file = str_first(file, colon);
 		p->line = line > 0 && line <= INT32_MAX ? (int32_t)line : 0;
 	} else {
-		size_t slash = str_rfind_char(file, '/'); /* a library: only its name */
+		size_t slash = str_rfind_char(file, '/'); /* a library: only its name is kept */
 
 		file = slash == STR_NONE ? file : str_skip(file, slash + 1);
 	}
 	p->file = builder_str(l->b, file);
 }
 
-/* "0x12 function (file:12)", "… (/lib/x.so)", "… (generated stub/JIT)" or just an activity: "GC". */
+/* Reads a line of Java's list of methods: "0x12 function (file:12)", "… (/lib/x.so)", "… (generated stub/JIT)" or
+ * just an activity: "GC". */
 ow_status legacy_method_line(struct legacy *l, struct str line)
 {
 	struct legacy_place *p;
@@ -165,7 +167,8 @@ ow_status legacy_comment_line(struct legacy *l, struct str line)
 	p = legacy_place(l, address);
 	if (!p)
 		return import_no_memory(l->ctx);
-	if (p->function.v || !line.len) /* the innermost of several comes first */
+	/* of several lines for an address the innermost comes first, and is kept */
+	if (p->function.v || !line.len)
 		return OW_OK;
 	p->function = function_name(l->b, str_first(line, MIN(MIN(end, plus), line.len)));
 	if (end != STR_NONE)
@@ -173,7 +176,7 @@ ow_status legacy_comment_line(struct legacy *l, struct str line)
 	return l->b->status;
 }
 
-/* "r-xp" */
+/* Reads the permissions of a mapping: "r-xp". */
 static bool take_rights(struct str *from, bool *code)
 {
 	size_t len = 0;
@@ -188,7 +191,7 @@ static bool take_rights(struct str *from, bool *code)
 	return true;
 }
 
-/* The offset, the device, the inode, as in /proc/PID/maps. */
+/* Reads the offset, the device and the inode, as in /proc/PID/maps. */
 static bool take_details(struct str *from, uint64_t *offset)
 {
 	struct str at = *from;
@@ -246,7 +249,8 @@ ow_status legacy_map_line(struct legacy *l, struct str line)
 	return l->b->status;
 }
 
-/* The first mapping of a program may be missing: then the offset of the next one shows where it was. */
+/* The module of an address. The first mapping of a program may be missing: then the offset of the next one shows
+ * where it was. */
 static str_id module_of(const struct legacy *l, uint64_t address)
 {
 	for (size_t i = 0; i < l->map_count; i++)
@@ -281,7 +285,7 @@ static frame_id find_frame(struct legacy *l, uint64_t address)
 	return p->frame;
 }
 
-/* The frames of the addresses that came most recently are at hand. */
+/* The frame of an address, with a cache of recent addresses. */
 static frame_id legacy_frame(struct legacy *l, uint64_t address)
 {
 	uint64_t mixed = address * 0x9e3779b97f4a7c15ull;
@@ -295,7 +299,7 @@ static frame_id legacy_frame(struct legacy *l, uint64_t address)
 
 #define HEAD_WORDS 5
 
-/* How words are written. */
+/* The byte order and size of words in a binary profile. */
 struct word_form {
 	size_t size;
 	bool big;
@@ -380,7 +384,7 @@ void legacy_drop_double(struct legacy *l, struct legacy_sample *s)
 		drop_second(l, s);
 }
 
-/* The signal handler itself pushed an address that nearly all samples have behind their leaf. */
+/* Removes the address that the signal handler itself pushed: nearly all samples have it after their leaf. */
 static void drop_handler_addresses(struct legacy *l)
 {
 	for (int round = 0; round < 2; round++) {
@@ -399,7 +403,7 @@ static void drop_handler_addresses(struct legacy *l)
 		legacy_drop_double(l, &l->samples[i]);
 }
 
-/* Up to the text behind the samples; *end is where that begins. */
+/* Reads the binary samples; *end is the offset of the text after them. */
 static ow_status read_words(struct legacy *l, struct window *w, uint64_t *end)
 {
 	struct str head = window_peek(w, 0, HEAD_WORDS * 8);
@@ -488,7 +492,7 @@ ow_status legacy_sample_begin(struct legacy *l, const int64_t *values)
 	return OW_OK;
 }
 
-/* A return address lies behind the call: one less is inside it. */
+/* Adds an address to the last sample. A return address lies after the call: one less is inside it. */
 ow_status legacy_sample_address(struct legacy *l, uint64_t address)
 {
 	struct legacy_sample *s = &l->samples[l->sample_count - 1];
@@ -506,7 +510,7 @@ ow_status legacy_sample_address(struct legacy *l, uint64_t address)
 	return OW_OK;
 }
 
-/* The unit of the model for a unit of the file; times become nanoseconds. */
+/* The unit in the model for a unit in the file; times become nanoseconds. */
 static struct str unit_of(struct str unit, int64_t *factor)
 {
 	*factor = 1;

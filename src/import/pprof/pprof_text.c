@@ -1,7 +1,7 @@
 /*
- * pprof_text.c: reads the text profiles of gperftools, Go, jemalloc and Java for import_pprof_legacy.c: heaps with growth and
- * fragmentation, contention, threads, and Go's counts ("goroutine profile: total 7"). Sampled allocations are scaled to all
- * allocations, as in pprof. Lines that cannot be understood are counted and left out.
+ * pprof_text.c: reads the text profiles of gperftools, Go, jemalloc and Java for import_pprof_legacy.c: heaps with
+ * growth and fragmentation, contention, threads, and Go's counts ("goroutine profile: total 7"). Sampled allocations
+ * are scaled to all allocations, as in pprof. Lines that cannot be parsed are counted and left out.
  */
 #include "import/pprof/pprof_legacy.h"
 
@@ -11,7 +11,7 @@
 #define JEMALLOC "heap_v2/"
 #define JAVA_RATE 524288 /* bytes between two samples of Java's heap */
 
-/* A text while it is read. */
+/* State while a text is read. */
 struct legacy_text {
 	struct legacy *l;
 	struct text_lines *lines;
@@ -28,7 +28,7 @@ static bool next_line(struct legacy_text *t)
 	return text_lines_next(t->lines, &t->line);
 }
 
-/* Whether the memory map begins here. */
+/* Whether a line begins the memory map. */
 static bool is_map(struct str line)
 {
 	return str_has(line, STR("--- Memory map: ---")) || str_has(line, STR("MAPPED_LIBRARIES:"));
@@ -56,8 +56,8 @@ static int64_t product(int64_t a, int64_t b)
 	return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* Moves to the next line that can be a sample, and reads the comments before it. False at the memory map, with `dashes` at any line
- * that begins with ---, and at the end of the file. */
+/* Moves to the next line that can be a sample, and reads the comments before it. False at the memory map, at a line
+ * that begins with --- (if `dashes`), and at the end of the file. */
 static bool next_row(struct legacy_text *t, bool dashes, struct str *line, ow_status *status)
 {
 	while (*status == OW_OK && next_line(t)) {
@@ -76,7 +76,7 @@ static bool next_row(struct legacy_text *t, bool dashes, struct str *line, ow_st
 struct heap_text {
 	struct legacy_text *t;
 	bool alloc;   /* the file has two columns: all allocations, and those in use */
-	bool sampled; /* at l->period */
+	bool sampled; /* allocations were sampled, at l->period */
 };
 
 static int64_t to_count(double value)
@@ -101,7 +101,7 @@ static void scale_heap(int64_t rate, int64_t *count, int64_t *size)
 	*size = to_count((double)*size * factor);
 }
 
-/* "3: 4096 [5: 8192]" */
+/* Reads "3: 4096 [5: 8192]". */
 static bool take_numbers(struct str *line, int64_t n[4])
 {
 	return legacy_take_number(line, &n[0]) && legacy_take_word(line, ":") &&
@@ -198,11 +198,11 @@ static ow_status read_jemalloc_line(struct heap_text *h, struct str line, bool *
 		OW_TRY(legacy_sample_begin(l, NULL));
 		return add_addresses(h->t, line);
 	}
-	if (!legacy_take_word(&line, "t*:")) /* a line of one thread */
+	if (!legacy_take_word(&line, "t*:")) /* a line about a single thread */
 		return OW_OK;
 	if (!take_numbers(&line, n))
 		note_bad(h->t);
-	else if (!l->sample_count) /* of all stacks together */
+	else if (!l->sample_count) /* the totals of all stacks */
 		h->alloc = n[2] || n[3];
 	else if (*open)
 		set_values(h, &l->samples[l->sample_count - 1], n);
@@ -210,7 +210,7 @@ static ow_status read_jemalloc_line(struct heap_text *h, struct str line, bool *
 	return OW_OK;
 }
 
-/* The addresses come first, then a line for all threads and one for each. */
+/* Reads a stack of jemalloc: addresses first, then a line for all threads and one for each. */
 static ow_status read_jemalloc(struct heap_text *h)
 {
 	struct legacy_text *t = h->t;
@@ -319,7 +319,7 @@ static void set_delay(const struct legacy *l, const struct keys *k, int64_t valu
 	}
 }
 
-/* "delay count @ addresses": the metrics have the opposite order. */
+/* Reads "delay count @ addresses"; the metrics have the opposite order. */
 static ow_status read_delay(struct legacy_text *t, const struct keys *k, bool *is_row)
 {
 	int64_t values[LEGACY_TYPES] = { 0 };
@@ -346,7 +346,7 @@ static ow_status read_delays(struct legacy_text *t, const struct keys *k)
 	while (next_row(t, true, &line, &status)) {
 		OW_TRY(read_delay(t, k, &is_row));
 		if (!is_row && k->java) {
-			t->again = true; /* the list of methods */
+			t->again = true; /* the list of methods begins */
 			break;
 		}
 		if (!is_row)
@@ -373,7 +373,7 @@ static ow_status read_contention(struct legacy_text *t)
 	return read_delays(t, &k);
 }
 
-/* "--- Thread 7f79 (name: main/14748) stack: ---" */
+/* Reads the line of a thread: "--- Thread 7f79 (name: main/14748) stack: ---". */
 static bool take_thread(struct legacy_text *t, struct str line, struct track_row *track)
 {
 	size_t open = str_find(line, STR("(name: ")), close = str_rfind_char(line, ')'), slash;
@@ -393,7 +393,7 @@ static bool take_thread(struct legacy_text *t, struct str line, struct track_row
 	return true;
 }
 
-/* "PC:  0x12: name", "0x12: name", "0x12 0x13", "creator: 0x12". */
+/* Reads frames: "PC:  0x12: name", "0x12: name", "0x12 0x13", "creator: 0x12". */
 static ow_status take_frames(struct legacy_text *t, struct str line)
 {
 	struct legacy *l = t->l;
@@ -415,7 +415,7 @@ static ow_status take_frames(struct legacy_text *t, struct str line)
 	return l->b->status;
 }
 
-/* "same as previous thread": copies the sample before into the last one. */
+/* Handles "same as previous thread": copies the previous sample into the last one. */
 static ow_status repeat_last(struct legacy *l, track_id track)
 {
 	struct legacy_sample last;
@@ -479,7 +479,7 @@ static ow_status read_threads(struct legacy_text *t)
 	return l->b->status;
 }
 
-/* "goroutine profile: total 7" */
+/* Reads the first line of Go's counts: "goroutine profile: total 7". */
 static bool take_count_head(struct str line, struct str *name)
 {
 	size_t at = str_find(line, STR(" profile: total "));

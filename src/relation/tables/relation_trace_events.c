@@ -13,7 +13,7 @@
 
 struct state {
 	struct trace_list list;
-	/* dictionaries, selected by column.number: arg_name, arg_op, and one for all other columns */
+	/* dictionaries, selected by column.number: 0 for most columns, then arg_name and arg_op */
 	struct table_dict dicts[3];
 };
 
