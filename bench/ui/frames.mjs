@@ -41,7 +41,7 @@ async function drive(ms) {
   return { gaps, script: [...c.frames], tiles: tiles.map((e) => e.responseEnd - e.requestStart), rows: c.layout.value.lines.length };
 }
 
-/** The time of one request, measured in the page. */
+/** Time of one request, in the page. */
 const request = (page, path) =>
   page.evaluate(async (address) => {
     const begin = performance.now();
@@ -50,7 +50,7 @@ const request = (page, path) =>
     return answer.ok ? performance.now() - begin : null;
   }, path);
 
-/** Runs in the page: measures from pointer-down until the available details are painted. */
+/** Runs in the page: when a pointer goes down, measures until what is there of the details is painted. */
 function watchDetails() {
   window.clicks = [];
   const painted = (then) => requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = () => then(performance.now()); c.port2.postMessage(0); });
@@ -70,7 +70,7 @@ function watchDetails() {
   }, true);
 }
 
-/** Clicks on slices of several rows and places; returns the times of all clicks that selected one. */
+/** Clicks on slices of several rows and places; the times of all that selected one. */
 async function details(page) {
   await page.keyboard.press("f");
   await settle(page, 300);
@@ -84,7 +84,7 @@ async function details(page) {
   return clicks.length ? { whole: Math.max(...clicks.map((c) => c.whole)), first: Math.max(...clicks.map((c) => c.first)), n: clicks.length } : { whole: null, first: null, n: 0 };
 }
 
-/** The server's anonymous memory; its columns are pages of the file and do not count. */
+/** Anonymous memory of the server: its columns are pages of the file. */
 const serverMb = (server) => Number(/^RssAnon:\s+(\d+)/m.exec(readFileSync(`/proc/${server.child.pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
 
 const browser = await launch();

@@ -1,12 +1,14 @@
 /*
- * module.c: the module _opwatch: its functions, its types, and the conversion of a status to an exception. It is
- * private to the package opwatch, whose __init__.py defines the public interface.
+ * module.c: the module _opwatch: its functions, its types, and how a status becomes an exception. Private to
+ * the package opwatch, whose __init__.py says what users may rely on.
  */
 #include "ext.h"
 
 #include <stdlib.h>
 
-/* Raises an exception; opwatch._errors.make(status, name, offset or None, text) chooses the class. */
+/* ---- errors ---- */
+
+/* opwatch._errors.make(status, name, offset or None, text) knows the classes. */
 PyObject *raise_status(const struct ow_error *err)
 {
 	PyObject *module, *error, *offset;
@@ -30,6 +32,8 @@ PyObject *raise_status(const struct ow_error *err)
 	return NULL;
 }
 
+/* ---- handles ---- */
+
 void handle_take(struct handle *handle)
 {
 	atomic_fetch_add(&handle->refs, 1);
@@ -42,6 +46,8 @@ void handle_drop(struct handle *handle)
 	ow_profile_free(handle->profile);
 	free(handle);
 }
+
+/* ---- what this build can do ---- */
 
 typedef bool (*part_fn)(size_t index, struct ow_part_info *info);
 
@@ -91,7 +97,7 @@ static PyObject *build_parts(PyObject *self, PyObject *none)
 	return parts(ow_build_part);
 }
 
-/* A dict {table: names} of the keyword arguments that each call takes. */
+/* {table: names} of the keyword arguments that each call takes. */
 static PyObject *option_names(PyObject *self, PyObject *none)
 {
 	(void)self, (void)none;
@@ -102,6 +108,8 @@ static PyObject *option_names(PyObject *self, PyObject *none)
 			     field_names(ask_fields), "export", field_names(export_fields), "hang",
 			     field_names(hang_fields), "ranks", field_names(ranks_fields));
 }
+
+/* ---- the module ---- */
 
 static PyMethodDef methods[] = {
 	{ "views", views, METH_NOARGS, "Views: a list of (name, summary, kind)." },

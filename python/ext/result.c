@@ -1,6 +1,6 @@
 /*
- * result.c: the type _opwatch.Result: one ow_result, its cells as Python values, and writing it through sinks. It is
- * immutable, so any number of threads may read it. The Python class opwatch.Result wraps it.
+ * result.c: the type _opwatch.Result: one ow_result, its cells as Python values, and what sinks write of it.
+ * Immutable, so any number of threads may read it. The Python class opwatch.Result wraps it.
  */
 #include "result.h"
 
@@ -8,6 +8,8 @@
 #include <string.h>
 
 static PyObject *result_type;
+
+/* ---- life ---- */
 
 void core_drop(void *arg)
 {
@@ -84,8 +86,7 @@ PyObject *result_wrap(struct handle *handle, ow_result *result)
 	}
 	self->core = core;
 	WITHOUT_GIL(status = ow_result_fill(result,
-					    /* filled now, before several threads read the result */
-					    &err));
+					    &err)); /* filled now, before several threads read it */
 	if (status != OW_OK) {
 		Py_DECREF(self);
 		return raise_status(&err);
@@ -94,6 +95,8 @@ PyObject *result_wrap(struct handle *handle, ow_result *result)
 		Py_CLEAR(self);
 	return (PyObject *)self;
 }
+
+/* ---- cells ---- */
 
 static bool in_range(Py_ssize_t index, uint32_t count, const char *what)
 {
@@ -112,7 +115,7 @@ const struct column *result_find(const struct result *self, PyObject *number)
 	return &self->columns[index];
 }
 
-/* Converts digits: a whole number becomes an int of any size, a number with decimals a float. */
+/* Digits: a whole number is an int, however long; what has decimals is a float. */
 static PyObject *number_cell(const struct ow_text *text)
 {
 	PyObject *digits =
@@ -166,7 +169,7 @@ static PyObject *result_row(PyObject *object, PyObject *number)
 	return row;
 }
 
-/* show(row, column) -> str: the cell as the program prints it */
+/* show(row, column) -> str, as the program prints it */
 static PyObject *result_show(PyObject *object, PyObject *args)
 {
 	const struct result *self = (const struct result *)object;
@@ -199,7 +202,9 @@ static PyObject *result_depths(PyObject *object, PyObject *none)
 	return values;
 }
 
-/* schema() -> ((name, title, type, unit), …) */
+/* ---- what it is ---- */
+
+/* ((name, title, type, unit), …) */
 static PyObject *result_schema(PyObject *object, PyObject *none)
 {
 	static const char *const types[] = { "int", "real", "text", "bool", "number" };
@@ -253,6 +258,8 @@ static Py_ssize_t result_length(PyObject *object)
 {
 	return ((const struct result *)object)->rows;
 }
+
+/* ---- writing ---- */
 
 static void add_line(void *arg, const char *line, size_t len)
 {
@@ -325,6 +332,8 @@ out:
 	Py_XDECREF(keep);
 	return made;
 }
+
+/* ---- the type ---- */
 
 static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {

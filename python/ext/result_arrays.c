@@ -1,31 +1,30 @@
 /*
- * result_arrays.c: provides whole columns of a result to numpy, through addresses that _result.py puts into the array
- * interface, and to consumers of Arrow's PyCapsules.
+ * result_arrays.c: whole columns of a result for others: numpy, through addresses that _result.py puts into
+ * the array interface, and consumers of Arrow's PyCapsules.
  */
 #include "result.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Rows mostly repeat a few texts, at the same address (in profiles, which intern them) or at others (in results of
- * SQL), and then share one str. A small cache by content finds nearly all of them; it is given up if all texts
- * differ. */
+/* ---- texts ---- */
+
+/* Rows mostly repeat a few texts, at the same address (a profile's are interned) or at others (those of SQL), and
+ * then share one str. A small cache by content finds nearly all of them; where all differ it is given up. */
 #define CACHE_BITS 14
-/* number of rows after which the cache is judged: an eighth of them should be hits */
-#define CACHE_TRIAL 4096
+#define CACHE_TRIAL 4096 /* rows, of which an eighth should be found */
 #define FETCH_AHEAD 16
-/* bytes hashed at both ends of a text; enough to distinguish most long texts */
-#define HASH_ENDS 32
+#define HASH_ENDS 32 /* bytes at both ends; enough to distinguish most long texts */
 
 struct shared {
 	const char *ptr;
 	size_t len;
-	PyObject *text; /* a reference that the cache owns */
+	PyObject *text; /* ours */
 };
 
 struct texts {
 	struct shared *cache;
-	const struct shared *last; /* entry of the previous row */
+	const struct shared *last; /* of the row before */
 	uint32_t asked, found;
 	bool apart;
 };
@@ -75,7 +74,7 @@ static PyObject *text_shared(struct texts *t, const struct ow_text *text)
 		return t->last->text;
 	}
 	if (!text->ptr || !text->len)
-		return text_new(text); /* Python has only one empty str */
+		return text_new(text); /* Python has one empty str */
 	place = &t->cache[text_hash(text) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - CACHE_BITS)];
 	t->asked++;
 	if (is_same(place, text)) {
@@ -101,7 +100,7 @@ static void texts_release(struct texts *t)
 	free(t->cache);
 }
 
-/* Stores a value, and takes over its reference; returns false to stop. */
+/* Takes the reference; false ends it. */
 typedef bool (*put_fn)(void *to, uint32_t row, PyObject *value);
 
 static PyObject *next_value(struct texts *t, const struct column *column, uint32_t row,
@@ -111,8 +110,7 @@ static PyObject *next_value(struct texts *t, const struct column *column, uint32
 		return column_cell(column, row);
 	if (!t->apart)
 		return text_shared(t, &column->texts[row]);
-	/* prefetch: texts are in the order of the file, not of the rows */
-	if (row + FETCH_AHEAD < rows)
+	if (row + FETCH_AHEAD < rows) /* texts are in the order of the file, not of the rows */
 		__builtin_prefetch(column->texts[row + FETCH_AHEAD].ptr);
 	return text_new(&column->texts[row]);
 }
@@ -159,7 +157,7 @@ PyObject *result_column(PyObject *object, PyObject *number)
 	return values;
 }
 
-/* fill(index, address): writes the values as objects into an array of objects, such as numpy's with dtype object */
+/* fill(index, address): the values as objects into an array of them, such as numpy's of the type object */
 PyObject *result_fill(PyObject *object, PyObject *args)
 {
 	const struct result *self = (const struct result *)object;
@@ -176,8 +174,10 @@ PyObject *result_fill(PyObject *object, PyObject *args)
 	Py_RETURN_NONE;
 }
 
-/* values(index) -> (address, numpy's type) of numbers; bytes for truth values, one each; None for texts. The address
- * is valid as long as the result exists. */
+/* ---- numbers ---- */
+
+/* values(index) -> (address, numpy's type) of numbers, bytes of truth values, one each, or None for texts. The
+ * address is good as long as the result is. */
 PyObject *result_values(PyObject *object, PyObject *number)
 {
 	const struct result *self = (const struct result *)object;
@@ -220,11 +220,13 @@ PyObject *result_known(PyObject *object, PyObject *number)
 	return PyBytes_FromStringAndSize((const char *)column->marks, self->rows);
 }
 
+/* ---- Arrow ---- */
+
 static void drop_stream(PyObject *capsule)
 {
 	struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
 
-	if (stream && stream->release) /* no consumer took the stream */
+	if (stream && stream->release) /* no consumer took it */
 		stream->release(stream);
 	free(stream);
 }

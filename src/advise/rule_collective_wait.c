@@ -42,6 +42,14 @@ static void find_waits(const struct ranks_job *job, struct waits *w)
 		}
 		count++;
 	}
+	for (size_t i = 0; i < job->worker_count; i++)
+		if (job->workers[i].task.len) {
+			/* servers wait for workers and workers for servers, also in a healthy job */
+			snprintf(w->why, sizeof(w->why),
+				 "TensorFlow tasks exchange messages, not collectives; `opwatch "
+				 "ranks` compares them");
+			return;
+		}
 	w->known = count >= 2;
 	w->mean_ns = count ? sum / (int64_t)count : 0;
 	snprintf(w->why, sizeof(w->why), "waits are not known: %s",

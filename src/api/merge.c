@@ -273,6 +273,12 @@ static ow_status take_clocks(struct merging *g, struct arena *arena, const struc
 					 !w->left_out	   ? job->clock_why
 					 : job->mixed_jobs ? job->mixed_why
 							   : "it is a copy of another file");
+		if (w->task.len)
+			return error_set(
+				err, OW_E_UNSUPPORTED,
+				"these files hold tasks of several hosts, each with its own "
+				"clock, and merge moves whole files: use `opwatch convert "
+				"FILES --to timeline --align clocks`");
 		OW_TRY(copy_clock(g, arena, w, err));
 	}
 	if (job->clock == CLOCK_SHARED)

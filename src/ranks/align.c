@@ -1,9 +1,9 @@
 /*
  * align.c: the times of a frozen model on the clock of its lowest rank (ranks.h), for `--align clocks`. Every time of a file is moved by the fit of its rank,
  * begins and ends alike, so that nesting stays; the order of events of a track stays, because a moved time never passes a later one. What spans several
- * files (steps, first starts of operations) is found again. Files whose clock is not known keep their times, and a note says so.
+ * files (steps, first starts of operations) is found again. A file of several TensorFlow tasks is moved task by task. Files whose clock is not known keep their times, and a note says so.
  */
-#include "ranks/ranks.h"
+#include "ranks/read.h"
 
 #include "model/builder.h"
 #include "model/event_sums.h"
@@ -14,6 +14,8 @@ struct aligning {
 	struct model *m;
 	/* one entry per source file: its worker if that worker's clock is fitted, else NULL */
 	const struct worker **clock;
+	/* one entry per track, as `clock`; the tracks of a TensorFlow file may belong to tasks on different hosts */
+	const struct worker **track_clock;
 };
 
 /* Converts a time of a worker to the reference clock. If the worker's clock was set back, a time
@@ -33,7 +35,7 @@ static int64_t move(const struct worker *w, int64_t ns)
 
 static const struct worker *clock_of_track(const struct aligning *a, track_id track)
 {
-	return a->clock[a->m->track.source[track.v].v];
+	return a->track_clock[track.v];
 }
 
 static void move_events(const struct aligning *a)
@@ -131,6 +133,21 @@ static ow_status move_all(const struct aligning *a, struct ow_error *err)
 	return order_heap(a->b);
 }
 
+static void find_track_clocks(const struct aligning *a, const struct ranks_job *job)
+{
+	for (uint32_t t = 1; t < a->m->track.count; t++) {
+		struct str task = task_of_track(a->m, t);
+
+		a->track_clock[t] = a->clock[a->m->track.source[t].v];
+		for (size_t i = 0; i < job->worker_count && task.len; i++) {
+			const struct worker *w = &job->workers[i];
+
+			if (str_eq(w->task, task) && !w->left_out)
+				a->track_clock[t] = w->has_clock && w->piece_count ? w : NULL;
+		}
+	}
+}
+
 /* Finds the fitted clock of each source file; false if no file has one, so that no time has to
  * be moved. */
 static bool find_clocks(const struct aligning *a, const struct ranks_job *job)
@@ -141,7 +158,8 @@ static bool find_clocks(const struct aligning *a, const struct ranks_job *job)
 		const struct worker *w = &job->workers[i];
 
 		if (w->has_clock && w->piece_count) {
-			a->clock[w->source] = w;
+			if (!w->task.len)
+				a->clock[w->source] = w;
 			any = true;
 		} else if (!w->has_clock && !w->left_out && job->clock == CLOCK_FITTED) {
 			builder_note(a->b, NOTE_INFO, OW_NO_OFFSET,
@@ -149,13 +167,15 @@ static bool find_clocks(const struct aligning *a, const struct ranks_job *job)
 				     STR_ARG(w->path));
 		}
 	}
+	find_track_clocks(a, job);
 	return any;
 }
 
 static ow_status align(struct aligning *a, struct ranks_job *job, struct ow_error *err)
 {
 	a->clock = mem_zalloc(a->m->mem, a->m->source.count * sizeof(*a->clock));
-	if (!a->clock)
+	a->track_clock = mem_zalloc(a->m->mem, a->m->track.count * sizeof(*a->track_clock));
+	if (!a->clock || !a->track_clock)
 		return error_no_memory(err);
 	OW_TRY(ranks_add(job, a->m, STR(""), err));
 	if (!job->worker_count)
@@ -176,7 +196,9 @@ ow_status ranks_align(struct builder *b, struct ow_error *err)
 
 	ranks_init(&job, b->m->mem);
 	status = align(&a, &job, err);
-	mem_free(b->m->mem, a.clock, b->m->source.count * sizeof(*a.clock));
+	mem_free(b->m->mem, a.clock, a.clock ? b->m->source.count * sizeof(*a.clock) : 0);
+	mem_free(b->m->mem, a.track_clock,
+		 a.track_clock ? b->m->track.count * sizeof(*a.track_clock) : 0);
 	ranks_release(&job);
 	return status;
 }

@@ -326,10 +326,10 @@ static ow_status blame_workers(struct judge *j)
 }
 
 /* How much longer the recorded step is than a replayed step in which slow groups move data as
- * fast as groups like them. */
+ * fast as groups like them, and a hot parameter server as fast as the other servers. */
 static double slowdown_by_links(struct judge *j)
 {
-	if (!j->job->slow_link_count)
+	if (!j->job->slow_link_count && !j->job->hot.found)
 		return 1;
 	for (size_t s = 0; s < j->job->step_count; s++)
 		j->replayed[s] =
@@ -433,6 +433,41 @@ static ow_status blame_link(struct judge *j, double slowdown)
 	return OW_OK;
 }
 
+static ow_status blame_server(struct judge *j, double slowdown)
+{
+	struct ranks_job *job = j->job;
+	const struct hot_server *hot = &job->hot;
+	struct worker *w = &job->workers[hot->worker];
+	/* Bytes are the cause when they explain at least half of the excess. */
+	bool larger =
+		hot->others_bytes > 0 && hot->bytes / hot->others_bytes - 1 >
+						 fmax(0.1, (hot->busy_ns / hot->others_ns - 1) / 2);
+
+	OW_TRY(add_blamed(j, w->rank));
+	job->blame = BLAME_RANK;
+	if (w->straggler == STRAGGLER_NONE || w->slowdown_caused < slowdown)
+		w->slowdown_caused = slowdown;
+	w->straggler = STRAGGLER_PERSISTENT;
+	w->cause = larger ? CAUSE_MORE_WORK : CAUSE_COMMUNICATION;
+	w->slow_line = STR("");
+	w->evidence[0] = '\0';
+	add_text(w->evidence, sizeof(w->evidence),
+		 "messages of %.*s are under way for %.2f ms of a step, %.2f times as long as ",
+		 (int)MIN(w->task.len, 60u), w->task.ptr, hot->busy_ns / 1e6,
+		 hot->busy_ns / hot->others_ns);
+	if (hot->alike == 1)
+		add_text(w->evidence, sizeof(w->evidence), "those of the other parameter server");
+	else
+		add_text(w->evidence, sizeof(w->evidence),
+			 "those of the %zu other parameter servers", hot->alike);
+	if (hot->others_bytes > 0)
+		add_text(w->evidence, sizeof(w->evidence),
+			 "; they have %.2f times as many bytes (%.1f MB)",
+			 hot->bytes / hot->others_bytes, hot->bytes / 1e6);
+	snprintf(job->blame_why, sizeof(job->blame_why), "%s", w->evidence);
+	return OW_OK;
+}
+
 ow_status judge_blame(struct judge *j)
 {
 	struct ranks_job *job = j->job;
@@ -451,7 +486,7 @@ ow_status judge_blame(struct judge *j)
 	}
 	link = slowdown_by_links(j);
 	if (link >= LEAST_SLOWDOWN && link > rank && link > even)
-		return blame_link(j, link);
+		return job->hot.found ? blame_server(j, link) : blame_link(j, link);
 	/* A pipeline stage that does more work only while it would wait anyway does not make the
 	 * step longer. */
 	if (stage < 0 || !(even >= LEAST_SLOWDOWN) || even < rank ||

@@ -64,6 +64,8 @@ struct clocks {
 
 static bool shares_clock(const struct worker *a, const struct worker *b)
 {
+	if (a->task.len || b->task.len) /* one file has the tasks of many hosts */
+		return false;
 	return a->file == b->file || (a->host.len && str_eq(a->host, b->host));
 }
 
@@ -524,7 +526,8 @@ static ow_status set_workers(struct clocks *c)
 	}
 	for (size_t i = 0; i < c->edge_count; i++)
 		for (uint32_t k = 0; k < job->worker_count; k++)
-			if (!job->workers[k].left_out && c->node_of[k] == c->edges[i].b &&
+			if (!job->workers[k].left_out &&
+			    (c->node_of[k] == c->edges[i].b || c->node_of[k] == c->edges[i].a) &&
 			    (c->edges[i].a == 0 || !job->workers[k].pairs_used)) {
 				job->workers[k].pairs_used = c->edges[i].fit.used;
 				job->workers[k].pairs_rejected = c->edges[i].fit.rejected;

@@ -20,6 +20,8 @@
 /* a cut must reduce the distances to this share; with two settings of a clock the first cut does
  * not reduce them far */
 #define CUT_GAIN 0.6
+/* share of the widest range of offsets from which on a line without a drift is preferred */
+#define FLAT_PART 0.5
 /* estimated error as a share of the certain bounds: ends may differ systematically, which the spread does not show */
 #define SKEW_PART 0.25
 
@@ -497,8 +499,11 @@ static bool fit_piece(struct fitting *f, size_t first, size_t end, struct clock_
 		if (!reject_worst(f, first, end, &l, rejected))
 			return false;
 	}
-	if (!robust && !message_line(f, first, end, &r, best, &l))
+	if (!robust && !message_line(f, first, end, &r, best, &l)) {
+		if (offset_range(&r, 0) >= FLAT_PART * offset_range(&r, best))
+			best = 0; /* only the wider range speaks for a drift */
 		l = (struct line){ (highest(&r, best) + lowest(&r, best)) / 2, best };
+	}
 	bound(&r, best, s, &l);
 	s->drift = l.drift;
 	s->offset = l.offset;
@@ -548,6 +553,18 @@ static ow_status prepare(struct fitting *f, struct ow_error *err)
 	return OW_OK;
 }
 
+/* Whether pairs [first, end) bound the clock from both sides. Messages in one direction and then in the other differ as if the clock had been set. */
+static bool goes_both_ways(const struct fitting *f, size_t first, size_t end)
+{
+	bool up = false, down = false;
+
+	for (size_t i = first; i < end; i++) {
+		up |= f->pairs[i].direction != PAIR_A_TO_B;
+		down |= f->pairs[i].direction != PAIR_B_TO_A;
+	}
+	return up && down;
+}
+
 /* Finds the places in [first, end) at which the clock was set; `cuts` has room for
  * CLOCK_PIECES_MOST + 1. */
 static unsigned find_cuts(struct fitting *f, size_t *cuts)
@@ -569,7 +586,8 @@ static unsigned find_cuts(struct fitting *f, size_t *cuts)
 						 (double)(pair->a_end - pair->b_end - f->base) };
 		}
 		cut = find_cut(f, p, n);
-		if (!cut) {
+		if (!cut || !goes_both_ways(f, cuts[i], cuts[i] + cut) ||
+		    !goes_both_ways(f, cuts[i] + cut, cuts[i + 1])) {
 			i++;
 			continue;
 		}

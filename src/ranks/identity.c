@@ -62,8 +62,11 @@ static ow_status set_aside(struct ranks_job *job, uint32_t worker, bool copy, st
  * the same rank. */
 static ow_status drop_copies(struct ranks_job *job, struct ow_error *err)
 {
+	for (size_t i = 0; i < job->worker_count; i++)
+		if (job->workers[i].is_double)
+			OW_TRY(set_aside(job, (uint32_t)i, true, err));
 	for (size_t i = 1; i < job->worker_count; i++)
-		for (size_t k = i; k-- > 0;) {
+		for (size_t k = i; k-- > 0 && !job->workers[i].left_out;) {
 			if (!is_same_place(&job->workers[k], &job->workers[i]))
 				break;
 			if (is_copy(&job->workers[k], &job->workers[i]) &&

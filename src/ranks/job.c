@@ -83,7 +83,8 @@ static bool copy_text(struct ranks_job *job, struct str *text)
 
 static bool copy_texts(struct ranks_job *job, struct worker *w)
 {
-	bool good = copy_text(job, &w->path) && copy_text(job, &w->host);
+	bool good =
+		copy_text(job, &w->path) && copy_text(job, &w->host) && copy_text(job, &w->task);
 
 	for (size_t i = 0; i < w->op_count && good; i++)
 		good = copy_text(job, &w->ops[i].text);
@@ -306,7 +307,7 @@ static ow_status measure_steps(struct ranks_job *job, struct ow_error *err)
 			const struct worker_step *step =
 				worker_step_of(&job->workers[i], job->step_numbers[s]);
 
-			if (step && !job->workers[i].left_out)
+			if (step && !job->workers[i].left_out && !job->workers[i].overlaps)
 				times[s] = MAX(times[s], span_length(step->start_ns, step->end_ns));
 		}
 	job->step_ns = ranks_median(times, job->step_count);
@@ -357,6 +358,7 @@ ow_status ranks_finish(struct ranks_job *job, struct ow_error *err)
 			err, OW_E_EMPTY,
 			"no timed work in %u file%s: ranks needs traces of the ranks of a job",
 			job->file_count, job->file_count == 1 ? "" : "s");
+	OW_TRY(ranks_join_tasks(job, err));
 	OW_TRY(ranks_identify(job, err));
 	OW_TRY(match_workers(job, err));
 	ranks_find_stages(job);
@@ -367,6 +369,8 @@ ow_status ranks_finish(struct ranks_job *job, struct ow_error *err)
 	OW_TRY(ranks_waits(job, err));
 	if (job->clock != CLOCK_IMPOSSIBLE)
 		OW_TRY(ranks_links(job, err));
+	if (job->clock != CLOCK_IMPOSSIBLE)
+		OW_TRY(ranks_servers(job, err));
 	OW_TRY(ranks_stragglers(job, err));
 	return ranks_pipeline(job, err);
 }

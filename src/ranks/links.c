@@ -72,7 +72,7 @@ static bool is_usable(const struct ranks_job *job, const struct meeting *m)
 	for (uint32_t i = 0; i < m->count; i++) {
 		const struct worker *w = member_worker(job, m, i);
 
-		if (w->rank < 0 || w->many)
+		if (w->rank < 0 || w->many || w->task.len)
 			return false;
 	}
 	return true;

@@ -1,6 +1,6 @@
 /*
  * peers.c: finds the workers that are compared with each other (judge.h): peers have the same role,
- * that is the same pipeline stage or the same collectives, and are not on a host that is slow as a
+ * that is the same pipeline stage or the same collectives, or are parameter servers, and are not on a host that is slow as a
  * whole. straggler.c measures a worker against the median own work of its peers.
  */
 #include "ranks/judge.h"
@@ -50,7 +50,11 @@ void judge_find_roles(struct judge *j)
 
 		if (!is_judged(w))
 			continue;
-		key = w->stage >= 0 ? (uint64_t)w->stage + 2 : signature(j, i) | (uint64_t)1 << 63;
+		if (w->task.len)
+			key = w->server;
+		else
+			key = w->stage >= 0 ? (uint64_t)w->stage + 2
+					    : signature(j, i) | (uint64_t)1 << 63;
 		while (k < distinct && keys[k] != key)
 			k++;
 		keys[k] = key;
@@ -59,7 +63,7 @@ void judge_find_roles(struct judge *j)
 		judged++;
 	}
 	for (size_t i = 0; i < j->job->worker_count && 2 * (size_t)distinct > judged; i++)
-		if (j->job->workers[i].stage < 0)
+		if (j->job->workers[i].stage < 0 && !j->job->workers[i].task.len)
 			j->role[i] = distinct +
 				     1; /* too many different roles: all workers get the same one */
 	j->role_count = distinct + 1;
@@ -84,7 +88,8 @@ static size_t list_peers(struct judge *j, size_t step)
 	for (size_t i = 0; i < j->job->worker_count; i++) {
 		const struct worker_step *s = step_at(j, i, step);
 
-		if (s && is_judged(&j->job->workers[i]) && !j->apart[i])
+		if (s && is_judged(&j->job->workers[i]) && !j->apart[i] &&
+		    !j->job->workers[i].overlaps)
 			j->peers[count++] =
 				(struct peer){ j->role[i], (uint32_t)i, (double)s->own_ns };
 	}
@@ -137,6 +142,8 @@ static void compare_role(struct judge *j, size_t step, const struct peer *peers,
 	others = peers_median(peers, first, end, at);
 	if (!own)
 		return;
+	if (j->job->workers[worker].overlaps)
+		others = NAN; /* its own work of one step is not separate from that of the next */
 	if (others > 0)
 		j->excess[worker * j->job->step_count + step] = (double)own->own_ns / others - 1;
 	own->others_ns = others > 0 ? llround(others) : TIME_UNKNOWN;

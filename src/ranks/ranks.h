@@ -70,6 +70,7 @@ struct collective {
 	uint8_t forward; /* sends and receives between stages: 1 forward, 2 backward, 0 unknown */
 	bool checked;	 /* the list of the group's ranks was read */
 	bool launched;	 /* the host call that launched the collective is known */
+	bool transfer;	 /* a receive of which only the movement of data is recorded */
 	/* the step overlaps other steps: the collective may belong to another one */
 	bool doubtful;
 };
@@ -162,6 +163,10 @@ struct rank_means {
 
 struct worker {
 	struct str path, host;
+	struct str task; /* of TensorFlow, "/job:ps/replica:0/task:1"; empty = not a task */
+	bool server;	 /* a task that is a parameter server */
+	bool is_double;	 /* a task of a file that is a copy of another */
+	bool overlaps; /* a server that works for several sessions at once: its steps share time */
 	int32_t rank, world; /* -1 = unknown */
 	int32_t dp, stage, tp;
 	uint32_t file;	 /* index of the file, from 0 */
@@ -265,6 +270,15 @@ struct slow_link {
 	double median_ns, others_ns;
 };
 
+/* A parameter server whose messages take longer than those of the others. */
+struct hot_server {
+	bool found;
+	uint32_t worker;
+	double busy_ns, others_ns;  /* time of a step in which messages are under way */
+	double bytes, others_bytes; /* of a step; 0 = unknown */
+	size_t alike;		    /* servers that it was compared with */
+};
+
 struct ranks_job {
 	struct mem *mem;
 	struct arena arena;
@@ -310,6 +324,7 @@ struct ranks_job {
 	double bubble, bubble_ideal;
 	struct slow_link *slow_links;
 	size_t slow_link_count, slow_link_cap;
+	struct hot_server hot;
 };
 
 #define RANKS_GROUPS_MOST 4096 /* limit of groups whose names are kept */
@@ -333,6 +348,8 @@ ow_status ranks_align(struct builder *b, struct ow_error *err);
 
 /* The parts of the analysis, in the order in which they run. */
 
+/* tasks.c: joins the parts of each TensorFlow task, which come from many files, and numbers their steps and ranks. */
+ow_status ranks_join_tasks(struct ranks_job *job, struct ow_error *err);
 /* identity.c: finds copies, other jobs and missing ranks. */
 ow_status ranks_identify(struct ranks_job *job, struct ow_error *err);
 /* pair.c: finds meetings, that is collectives of several workers that are the same. */
@@ -350,6 +367,8 @@ ow_status ranks_set_aside(struct ranks_job *job, uint32_t worker, struct ow_erro
 ow_status ranks_waits(struct ranks_job *job, struct ow_error *err);
 /* links.c: finds groups that move data more slowly than groups like them. */
 ow_status ranks_links(struct ranks_job *job, struct ow_error *err);
+/* servers.c: finds the parameter server that moves data for longer than the others. */
+ow_status ranks_servers(struct ranks_job *job, struct ow_error *err);
 /* straggler.c: compares own work with that of peers, and finds whom to blame. */
 ow_status ranks_stragglers(struct ranks_job *job, struct ow_error *err);
 /* pipeline.c: finds the stages of ranks that do not record theirs, from who sends to whom; later also how much the

@@ -170,6 +170,9 @@ static void fill_row(struct table *t, const struct ranks_job *job, const struct 
 	set_number(t, row, COLUMN_STAGE, w->stage, w->stage >= 0);
 	if (w->stage >= 0)
 		snprintf(role, sizeof(role), "stage %d", w->stage);
+	else if (w->task.len)
+		snprintf(role, sizeof(role), "%.*s", (int)MIN(w->task.len, sizeof(role) - 1),
+			 w->task.ptr);
 	table_set_known_text(t, row, COLUMN_ROLE, str_from(role));
 	table_set_known_text(t, row, COLUMN_HOST, w->host);
 	set_number(t, row, COLUMN_STEP, mean.step_ns, steps);

@@ -8,7 +8,6 @@
 #include "ranks/read.h"
 
 #include "base/vec.h"
-#include "wire/json/json.h"
 
 #include <stdlib.h>
 
@@ -17,7 +16,6 @@
 /* Times beyond this are damage: with it, differences of times never overflow. In ns since 1970 it is the year 2039. */
 #define TIME_MOST INT64_C(2200000000000000000)
 #define OPS_MOST 512
-#define GROUP_NAME_MOST 160
 
 struct launched {
 	/* at_ns: time of the launching call; end_ns: end of the work that the call launched */
@@ -37,6 +35,7 @@ struct reading_worker {
 	size_t launched_count, launched_cap;
 	struct map op_map;
 	bool many; /* the file holds several workers */
+	bool task; /* the worker is a task of TensorFlow, one of several in its file */
 };
 
 struct reader {
@@ -51,6 +50,7 @@ struct reader {
 	size_t part_count, part_cap, first;
 	uint32_t *worker_of; /* for each track: 1 + index of its worker in `parts`; 0 = none */
 	bool *has_device;    /* for each source: whether it has events of a device */
+	bool *has_tasks; /* for each source: whether it has several TensorFlow tasks, each with its own clock */
 	/* for each event: the host call that launched it; NULL if the model has no links */
 	uint32_t *launch;
 	struct record *records; /* host calls that describe collectives, sorted by track and time */
@@ -106,12 +106,55 @@ static struct worker *worker_of_part(const struct reader *r, size_t part)
 	return &r->job->workers[r->first + part];
 }
 
+static void find_task_sources(struct reader *r)
+{
+	const struct model *m = r->m;
+
+	for (uint32_t t = 1; t < m->track.count; t++) {
+		struct str task = task_of_device(track_device_name(m, t));
+
+		for (uint32_t k = 1; k < t && task.len; k++) {
+			struct str other = task_of_device(track_device_name(m, k));
+
+			if (m->track.source[k].v == m->track.source[t].v && other.len &&
+			    !str_eq(task, other))
+				r->has_tasks[m->track.source[t].v] = true;
+		}
+	}
+}
+
+static ow_status place_task(struct reader *r, uint32_t track)
+{
+	static const struct worker_place nowhere = { -1, -1, -1 };
+	uint32_t source = r->m->track.source[track].v;
+	struct str task = task_of_track(r->m, track);
+	struct worker *w;
+
+	if (!task.len)
+		return OW_OK;
+	for (size_t p = 0; p < r->part_count; p++)
+		if (r->parts[p].source == source && str_eq(worker_of_part(r, p)->task, task)) {
+			r->worker_of[track] = (uint32_t)p + 1;
+			return OW_OK;
+		}
+	OW_TRY(new_worker(r, source, &nowhere, false));
+	w = worker_of_part(r, r->part_count - 1);
+	w->task = arena_str(&r->job->arena, task);
+	w->server = task_is_server(task);
+	w->rank = -1;
+	r->parts[r->part_count - 1].task = true;
+	r->worker_of[track] = (uint32_t)r->part_count;
+	return w->task.ptr ? OW_OK : error_no_memory(r->err);
+}
+
 static ow_status place_track(struct reader *r, uint32_t track)
 {
 	uint32_t source = r->m->track.source[track].v;
 	struct worker_place place = worker_place_of(r->m, track);
 	bool many = place.stage >= 0 && !r->has_device[source] && worker_rank(r->m, source) < 0;
 
+	if (r->has_tasks[source])
+		return place_task(r, track);
 	if (!many && track_work(r->m, (track_id){ track }) == WORK_NONE)
 		return OW_OK;
 	if (!many)
@@ -142,6 +185,7 @@ static ow_status find_workers(struct reader *r)
 		if (track_work(m, (track_id){ track }) == WORK_DEVICE && event_is_slice(m, i))
 			r->has_device[m->track.source[track].v] = true;
 	}
+	find_task_sources(r);
 	for (uint32_t t = 1; t < m->track.count; t++)
 		OW_TRY(place_track(r, t));
 	return OW_OK;
@@ -166,184 +210,6 @@ static struct str read_args(struct reader *r, uint32_t event)
 	if (input_read_at(in, offset, r->args.ptr, size, &ignored) != OW_OK)
 		return STR("");
 	return str_make(r->args.ptr, size);
-}
-
-static bool args_number(struct str args, const char *key, int64_t *value)
-{
-	struct json_value found = json_find(args, key);
-
-	return (found.kind == JSON_NUMBER || found.kind == JSON_STRING) &&
-	       json_decimal(json_text(found), 0, value) == JSON_EXACT;
-}
-
-static int64_t element_size(struct str type)
-{
-	static const struct {
-		const char *name;
-		int64_t size;
-	} types[] = { { "Half", 2 },   { "BFloat16", 2 },      { "Float", 4 },
-		      { "Double", 8 }, { "Long", 8 },	       { "Int", 4 },
-		      { "Short", 2 },  { "Byte", 1 },	       { "Char", 1 },
-		      { "Bool", 1 },   { "Float8_e4m3fn", 1 }, { "float", 4 },
-		      { "long", 8 },   { "unsigned char", 1 }, { "signed char", 1 },
-		      { "double", 8 }, { "c10::Half", 2 },     { "c10::BFloat16", 2 } };
-
-	for (size_t i = 0; i < ARRAY_COUNT(types); i++)
-		if (str_eq(type, str_from(types[i].name)))
-			return types[i].size;
-	return 1;
-}
-
-/* The number of elements of the first tensor in "Input Dims": [[64, 1024], …]; -1 if unknown. */
-static int64_t dims_elements(struct str args)
-{
-	struct json_value dims = json_find(args, "Input Dims"), first, one;
-	struct json_reader list;
-	int64_t product = 1, n;
-	bool any = false;
-
-	if (dims.kind != JSON_ARRAY)
-		return -1;
-	list = json_over(json_text(dims));
-	if (!json_next_element(&list, &first) || first.kind != JSON_ARRAY)
-		return -1;
-	list = json_over(json_text(first));
-	while (json_next_element(&list, &one)) {
-		if (one.kind == JSON_ARRAY) { /* a list of tensors: the first one is used */
-			list = json_over(json_text(one));
-			continue;
-		}
-		if (json_decimal(json_text(one), 0, &n) != JSON_EXACT || n < 0 ||
-		    __builtin_mul_overflow(product, n, &product))
-			return -1;
-		any = true;
-	}
-	return any ? product : -1;
-}
-
-/* The index of the worker's rank in a list "[0, 4, 8]"; -1 when the rank is not in the list or the list is cut off. */
-static int32_t place_in(struct str list, int32_t rank)
-{
-	int32_t place = 0;
-	size_t at = 0;
-
-	if (rank < 0 || str_has(list, STR("...")))
-		return -1;
-	while (at < list.len) {
-		int64_t value = 0;
-		bool any = false;
-
-		for (; at < list.len && list.ptr[at] >= '0' && list.ptr[at] <= '9' &&
-		       value < INT32_MAX;
-		     at++) {
-			value = value * 10 + (list.ptr[at] - '0');
-			any = true;
-		}
-		if (any && value == rank)
-			return place;
-		place += any;
-		at += !any;
-	}
-	return -1;
-}
-
-/* Whether a complete list of ranks lacks this one: then the file states a wrong rank for the worker. */
-static bool is_elsewhere(struct str list, int32_t rank)
-{
-	size_t digits = 0;
-
-	for (size_t i = 0; i < list.len; i++)
-		digits += list.ptr[i] >= '0' && list.ptr[i] <= '9';
-	return digits && !str_has(list, STR("...")) && place_in(list, rank) < 0;
-}
-
-/* Sets the pipeline, data or tensor parallel number of a worker from a group description such as
- * "PIPELINE_MODEL_PARALLEL_GROUP" or "mesh_pp": the number is the worker's index in the group. */
-static void take_role(struct worker *w, struct str description, struct str ranks)
-{
-	char plain[96];
-	int32_t place;
-
-	worker_plain_name(description, plain, sizeof(plain));
-	place = place_in(ranks, w->rank);
-	if (place < 0)
-		return;
-	if (strstr(plain, "pipeline") || strstr(plain, "meshpp"))
-		w->stage = place;
-	else if (strstr(plain, "tensormodel") || strstr(plain, "meshtp"))
-		w->tp = place;
-	else if ((strstr(plain, "dataparallel") && !strstr(plain, "expert")) ||
-		 strstr(plain, "meshdp"))
-		w->dp = place;
-}
-
-/* Stores the name of a group; beyond RANKS_GROUPS_MOST groups names are not kept. */
-static void name_group(struct ranks_job *job, uint64_t hash, struct str name,
-		       struct str description, struct str ranks)
-{
-	char text[GROUP_NAME_MOST];
-	struct group_name group = { .hash = hash };
-	int len;
-
-	for (size_t i = job->group_count; i-- > 0;)
-		if (job->groups[i].hash == hash)
-			return;
-	if (job->group_count >= RANKS_GROUPS_MOST)
-		return;
-	len = snprintf(text, sizeof(text), "%.*s%s%.*s%s%.*s", (int)MIN(name.len, 60u), name.ptr,
-		       description.len ? " " : "", (int)MIN(description.len, 40u),
-		       description.len ? description.ptr : "", ranks.len ? " " : "",
-		       (int)MIN(ranks.len, 40u), ranks.len ? ranks.ptr : "");
-	group.name = arena_str(&job->arena, str_make(text, (size_t)MAX(len, 0)));
-	if (group.name.ptr && utf8_valid(group.name))
-		(void)vec_push(job->mem, job->groups, job->group_count, job->group_cap, group);
-}
-
-/* Reads the arguments of a collective. Values from its kernel's arguments were read before and are kept. */
-static void take_args(struct ranks_job *job, struct worker *w, struct collective *c,
-		      struct str args)
-{
-	struct json_value name = json_find(args, "Collective name"),
-			  group = json_find(args, "Process Group Name"),
-			  ranks = json_find(args, "Process Group Ranks"),
-			  description = json_find(args, "Process Group Description");
-	int64_t in = -1, out = -1, number;
-
-	if (name.kind == JSON_STRING && name.len)
-		c->kind = (uint8_t)collective_kind_of(json_text(name));
-	if (group.kind == JSON_STRING && group.len && !c->group) {
-		c->group = str_hash(json_text(group));
-		if (ranks.kind == JSON_STRING || ranks.kind == JSON_ARRAY)
-			c->group = c->group * 31 + str_hash(json_text(ranks));
-		c->group |= 1;
-		name_group(job, c->group, json_text(group),
-			   description.kind == JSON_STRING ? json_text(description) : STR(""),
-			   ranks.kind != JSON_NONE ? json_text(ranks) : STR(""));
-	}
-	if (ranks.kind != JSON_NONE && w->rank >= 0 && !c->checked) {
-		c->checked = true;
-		w->strange += is_elsewhere(json_text(ranks), w->rank);
-	}
-	if (ranks.kind != JSON_NONE && description.kind == JSON_STRING)
-		take_role(w, json_text(description), json_text(ranks));
-	if (c->seq < 0 && args_number(args, "Seq", &number) && number >= 0)
-		c->seq = number;
-	if (c->group_size < 0 && args_number(args, "Group size", &number) && number > 0 &&
-	    number < INT32_MAX)
-		c->group_size = (int32_t)number;
-	if (args_number(args, c->kind == COLLECTIVE_SEND ? "Dst Rank" : "Src Rank", &number) &&
-	    number >= 0 && number < INT32_MAX)
-		c->peer = (int32_t)number;
-	if (w->rank < 0 && args_number(args, "Rank", &number) && number >= 0 && number < INT32_MAX)
-		w->rank = (int32_t)number;
-	args_number(args, "In msg nelems", &in);
-	args_number(args, "Out msg nelems", &out);
-	if (c->bytes < 0 && MAX(in, out) >= 0 &&
-	    __builtin_mul_overflow(MAX(in, out), element_size(json_text(json_find(args, "dtype"))),
-				   &c->bytes))
-		c->bytes = -1;
-	if (c->bytes < 0)
-		c->bytes = dims_elements(args);
 }
 
 static bool describes(struct str name)
@@ -387,7 +253,7 @@ static ow_status find_records(struct reader *r)
 	return OW_OK;
 }
 
-/* Calls `take_args` with every host call that describes a collective and contains the launching call, the innermost
+/* Calls `collective_args` with every host call that describes a collective and contains the launching call, the innermost
  * first. */
 static void take_records(struct reader *r, struct worker *w, struct collective *c, uint32_t call)
 {
@@ -419,7 +285,7 @@ static void take_records(struct reader *r, struct worker *w, struct collective *
 			if (kind != COLLECTIVE_OTHER)
 				c->kind = (uint8_t)kind;
 		}
-		take_args(r->job, w, c, read_args(r, one->event));
+		collective_args(r->job, w, c, read_args(r, one->event));
 	}
 }
 
@@ -524,7 +390,7 @@ static ow_status add_collective(struct reader *r, struct worker *w, struct readi
 			    : str_starts(name, STR("backward")) ? 2
 								: 0;
 	} else {
-		take_args(r->job, w, &c, read_args(r, event));
+		collective_args(r->job, w, &c, read_args(r, event));
 		if (call)
 			take_records(r, w, &c, call);
 		else if (!device)
@@ -604,6 +470,99 @@ static ow_status add_own(struct reader *r, struct worker *w, struct reading_work
 	return count_op(r, w, part, event);
 }
 
+/* The step of a task that a record belongs to, made on first use. */
+static struct worker_step *task_step(struct reader *r, struct worker *w, uint32_t event)
+{
+	const struct model *m = r->m;
+	int64_t number = m->step.number[m->event.step[event].v];
+	struct worker_step *step = worker_step_of(w, number);
+
+	if (!step) {
+		if (!vec_push(r->mem, w->steps, w->step_count, w->step_cap,
+			      (struct worker_step){ .number = number,
+						    .start_ns = INT64_MAX,
+						    .end_ns = INT64_MIN,
+						    .use = STEP_STEADY }))
+			return NULL;
+		step = &w->steps[w->step_count - 1];
+	}
+	step->start_ns = MIN(step->start_ns, m->event.ts_ns[event]);
+	step->end_ns = MAX(step->end_ns, event_end(m, event));
+	return step;
+}
+
+static ow_status read_task_event(struct reader *r, struct worker *w, struct reading_worker *part,
+				 uint32_t event)
+{
+	const struct model *m = r->m;
+	uint32_t track = m->event.track[event].v;
+	struct task_event e =
+		task_event_of(m, part->source, track_device_name(m, track), read_args(r, event));
+	struct worker_step *step = task_step(r, w, event);
+	struct collective c = { .start_ns = m->event.ts_ns[event],
+				.end_ns = event_end(m, event),
+				.ready_ns = m->event.ts_ns[event],
+				.group = e.edge,
+				.name = e.edge,
+				.seq = -1,
+				.bytes = e.bytes,
+				.group_size = 2,
+				.peer = -1,
+				.kind = e.kind == TASK_SEND ? COLLECTIVE_SEND : COLLECTIVE_RECV,
+				.transfer = e.transfer };
+
+	if (!step)
+		return error_no_memory(r->err);
+	c.step = step->number;
+	if (e.kind == TASK_WAIT)
+		return OW_OK;
+	if (e.kind != TASK_WORK)
+		return vec_push(r->mem, w->collectives, w->collective_count, w->collective_cap, c)
+			       ? OW_OK
+			       : error_no_memory(r->err);
+	step->slices++;
+	step->class_ns[e.input ? CLASS_INPUT : CLASS_COMPUTE] = span_add(
+		step->class_ns[e.input ? CLASS_INPUT : CLASS_COMPUTE], m->event.dur_ns[event]);
+	return add_own(r, w, part, event, false);
+}
+
+static int by_message(const void *a, const void *b)
+{
+	const struct collective *x = a, *y = b;
+
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return x->transfer - y->transfer;
+}
+
+/* A receive is recorded twice: as operation, which begins when the task asks for the tensor, and as movement of the data, which ends when the tensor is there. */
+static void join_receives(struct worker *w)
+{
+	size_t kept = 0;
+
+	if (w->collective_count)
+		qsort(w->collectives, w->collective_count, sizeof(*w->collectives), by_message);
+	for (size_t i = 0; i < w->collective_count; i++) {
+		const struct collective *c = &w->collectives[i];
+		struct collective *before = kept ? &w->collectives[kept - 1] : NULL;
+
+		if (before && before->kind == COLLECTIVE_RECV && c->kind == COLLECTIVE_RECV &&
+		    before->step == c->step && before->group == c->group && !before->transfer &&
+		    c->transfer) {
+			before->start_ns = before->ready_ns = MIN(before->start_ns, c->start_ns);
+			before->end_ns = c->end_ns;
+			before->bytes = c->bytes;
+			continue;
+		}
+		w->collectives[kept++] = *c;
+	}
+	w->collective_count = kept;
+}
+
 static ow_status read_event(struct reader *r, uint32_t event)
 {
 	const struct model *m = r->m;
@@ -627,6 +586,8 @@ static ow_status read_event(struct reader *r, uint32_t event)
 		w->resolution_ns = 1;
 	if (!device && w->pid == INT64_MIN)
 		w->pid = m->track.pid[track];
+	if (part->task)
+		return read_task_event(r, w, part, event);
 	if (is_collective(r, event, part, device))
 		return add_collective(r, w, part, event, device);
 	return is_own_work(r, part, event, device) ? add_own(r, w, part, event, device) : OW_OK;
@@ -833,6 +794,8 @@ static ow_status finish_worker(struct reader *r, size_t number)
 	if (!w->events)
 		return OW_OK;
 	order_launches(part);
+	if (part->task)
+		join_receives(w);
 	for (size_t i = 0; i < w->collective_count; i++) {
 		struct collective *c = &w->collectives[i];
 
@@ -850,11 +813,13 @@ static ow_status finish_worker(struct reader *r, size_t number)
 
 		OW_TRY(make_steps(r, part->source, &all, &count));
 		OW_TRY(take_many_steps(r, w, all, count));
-	} else {
+	} else if (!part->task) {
 		OW_TRY(take_windows(r, w, part->source));
 	}
 	if (w->step_count)
 		qsort(w->steps, w->step_count, sizeof(*w->steps), by_time);
+	if (part->task)
+		return copy_op_names(r, w);
 	number_collectives(w);
 	if (!part->many)
 		doubt_collectives(w);
@@ -929,8 +894,9 @@ static ow_status read_model(struct reader *r)
 	const struct model *m = r->m;
 
 	r->has_device = ARENA_ARRAY(&r->scratch, bool, m->source.count + 1);
+	r->has_tasks = ARENA_ARRAY(&r->scratch, bool, m->source.count + 1);
 	r->worker_of = ARENA_ARRAY(&r->scratch, uint32_t, m->track.count + 1);
-	if (!r->has_device || !r->worker_of)
+	if (!r->has_device || !r->has_tasks || !r->worker_of)
 		return error_no_memory(r->err);
 	OW_TRY(phases_analyse(m, &EVENT_FILTER_ALL, &r->phases, r->err));
 	OW_TRY(find_workers(r));

@@ -1,5 +1,5 @@
 /*
- * read.h: functions of read.c, worker_facts.c, worker_lines.c and job.c that other files of this folder and the tests
+ * read.h: functions of read.c, collective_args.c, task_events.c, worker_facts.c, worker_lines.c and job.c that other files of this folder and the tests
  * call.
  */
 #ifndef RANKS_READ_H
@@ -10,6 +10,41 @@
 /* The kind of collective that the name of a kernel, call or argument stands for. */
 enum collective_kind collective_kind_of(struct str name);
 void ranks_worker_release(struct worker *w, struct mem *mem);
+
+/* Reads the arguments of a collective, a JSON object. Values from its kernel's arguments were read before and are kept. */
+void collective_args(struct ranks_job *job, struct worker *w, struct collective *c,
+		     struct str args);
+
+/* "/job:worker/replica:0/task:1" of a device of TensorFlow; empty when the device does not name a task. */
+struct str task_of_device(struct str device);
+struct str track_device_name(const struct model *m, uint32_t track);
+/* Streams of a GPU do not name their task. They belong to the one task of the source that is not a server, if there is only one. */
+struct str task_of_track(const struct model *m, uint32_t track);
+/* "worker"; 1. */
+struct str task_job(struct str task);
+int64_t task_number(struct str task);
+/* Whether the task is a parameter server. */
+bool task_is_server(struct str task);
+
+enum task_event_kind {
+	TASK_WORK,
+	TASK_WAIT, /* neither work nor a message that can be paired */
+	TASK_SEND,
+	TASK_RECEIVE
+};
+
+/* What a record of TensorFlow 1 is. */
+struct task_event {
+	enum task_event_kind kind;
+	uint64_t edge; /* of messages: equal on both sides, unique within a run of a session */
+	int64_t bytes; /* of messages; -1 = unknown */
+	bool transfer; /* a receive that only moves data: RecvTensor */
+	bool input;    /* work that reads or decodes input */
+};
+
+/* `args` are the bytes of the event in its file: a record of RunMetadata, or the arguments in a timeline. */
+struct task_event task_event_of(const struct model *m, uint32_t source, struct str device,
+				struct str args);
 
 /* The data that read.c passes to worker_lines_read while it reads a model. */
 struct line_reading {

@@ -17,6 +17,8 @@
 /* above this number of items, workers that are not suspects are replayed in some steps only */
 #define WORK_USUAL 2e7
 #define REPLAYED_LEAST 8 /* at least this many steps are replayed */
+/* above this error of the replay, slowdowns of jobs with servers of several sessions are unknown */
+#define REPLAY_ERROR_MOST 0.1
 
 double judge_middle_excess(struct judge *j, size_t worker, double *noise)
 {
@@ -49,6 +51,29 @@ static bool is_counted(const struct judge *j, size_t worker, size_t *peers)
 	return *peers != 1 || first == worker;
 }
 
+/* Among three workers one slow worker moves the median of the two others' peers, and all three seem to differ. The distance from the median of all three does not
+ * have this fault; it is 0 for one of them, which the factor makes up for. */
+static double distance_of_three(struct judge *j, size_t worker)
+{
+	size_t count = 0;
+
+	for (size_t s = 0; s < j->job->step_count; s++) {
+		const struct worker_step *mine = step_at(j, worker, s);
+		double own[3] = { mine ? (double)mine->own_ns : 0 };
+		size_t n = 1;
+
+		for (size_t i = 0; i < j->job->worker_count && n < 3; i++) {
+			const struct worker_step *other = step_at(j, i, s);
+
+			if (other && is_peer(j, i, worker))
+				own[n++] = (double)other->own_ns;
+		}
+		if (mine && n == 3 && ranks_median_real(own, n) > 0)
+			j->scratch[count++] = fabs((double)mine->own_ns / own[1] - 1);
+	}
+	return count ? 1.5 * ranks_median_real(j->scratch, count) : 0;
+}
+
 /* Sets the excess from which a step counts as slow: above the random variation between steps, and above the usual
  * difference between workers. */
 static ow_status find_threshold(struct judge *j)
@@ -67,7 +92,7 @@ static ow_status find_threshold(struct judge *j)
 			continue;
 		most = MAX(most, peers);
 		noise[count] = own;
-		middle[count++] = fabs(one);
+		middle[count++] = peers == 2 ? distance_of_three(j, i) : fabs(one);
 	}
 	j->threshold = most == 1 ? LEAST_OF_TWO : LEAST_EXCESS;
 	if (!count)
@@ -398,7 +423,7 @@ static ow_status replay_bases(struct judge *j)
 		for (size_t i = 0; i < job->worker_count; i++) {
 			const struct worker_step *step = step_at(j, i, s);
 
-			if (step && is_judged(&job->workers[i]))
+			if (step && is_judged(&job->workers[i]) && !job->workers[i].overlaps)
 				longest = MAX(longest, span_length(step->start_ns, step->end_ns));
 		}
 		if (j->bases[s] > 0 && longest > 0)
@@ -406,6 +431,20 @@ static ow_status replay_bases(struct judge *j)
 	}
 	job->replay_error = ranks_median_real(j->scratch, count);
 	return OW_OK;
+}
+
+/* A server that works for several sessions at once is not one program. Where the replay shows this, how much longer the step takes is not known. */
+static void forget_slowdowns(struct ranks_job *job)
+{
+	bool overlaps = false;
+
+	for (size_t i = 0; i < job->worker_count; i++)
+		overlaps |= job->workers[i].overlaps;
+	if (!overlaps || !(job->replay_error > REPLAY_ERROR_MOST))
+		return;
+	job->slowdown = NAN;
+	for (size_t i = 0; i < job->worker_count; i++)
+		job->workers[i].slowdown_caused = NAN;
 }
 
 static ow_status judge_all(struct judge *j)
@@ -441,7 +480,9 @@ static ow_status judge_all(struct judge *j)
 	for (size_t i = 0; i < workers; i++)
 		if (job->workers[i].straggler != STRAGGLER_NONE)
 			judge_find_cause(j, i);
-	return judge_blame(j);
+	OW_TRY(judge_blame(j));
+	forget_slowdowns(job);
+	return OW_OK;
 }
 
 ow_status ranks_stragglers(struct ranks_job *job, struct ow_error *err)

@@ -180,6 +180,59 @@ static bool is_split(const struct ranks_job *job, const struct collective *c)
 	       job->meetings[c->meeting - 1].last_ns != TIME_UNKNOWN;
 }
 
+static void set_unknown_waits(struct worker *w, double known, double unknown)
+{
+	w->waits_unknown = unknown > UNKNOWN_MOST * (known + unknown);
+}
+
+/* Adds the parts of a span to those of a step. */
+static void count_spans(const struct span_list *list, int64_t *sum)
+{
+	for (size_t i = 0; i < list->count; i++)
+		*sum = span_add(*sum, list->items[i].end - list->items[i].begin);
+}
+
+/* A task receives many tensors at once. A moment in which any of them moves is transfer, every other moment of its receives is waiting. */
+static ow_status split_task_step(struct ranks_job *job, struct worker *w, struct worker_step *step,
+				 double *known, double *unknown, struct ow_error *err)
+{
+	struct span_list all = { 0 }, moving = { 0 };
+	int64_t both = 0;
+	bool good = true;
+
+	for (size_t i = 0; i < w->collective_count && good; i++) {
+		const struct collective *c = &w->collectives[i];
+		int64_t wait;
+
+		if (c->step != step->number)
+			continue;
+		if (step->compared)
+			*(is_split(job, c) ? known : unknown) += (double)(c->end_ns - c->start_ns);
+		wait = is_split(job, c) ? ranks_wait(w, c, &job->meetings[c->meeting - 1]) : 0;
+		good = spans_add(&all, job->mem, c->start_ns, c->end_ns) &&
+		       spans_add(&moving, job->mem, c->start_ns + wait, c->end_ns);
+	}
+	good = good && spans_finish(&all, job->mem) && spans_finish(&moving, job->mem);
+	if (good) {
+		count_spans(&all, &both);
+		count_spans(&moving, &step->transfer_ns);
+		step->wait_ns = both - step->transfer_ns;
+	}
+	spans_release(&all, job->mem);
+	spans_release(&moving, job->mem);
+	return good ? OW_OK : error_no_memory(err);
+}
+
+static ow_status split_task(struct ranks_job *job, struct worker *w, struct ow_error *err)
+{
+	double known = 0, unknown = 0;
+
+	for (size_t s = 0; s < w->step_count; s++)
+		OW_TRY(split_task_step(job, w, &w->steps[s], &known, &unknown, err));
+	set_unknown_waits(w, known, unknown);
+	return OW_OK;
+}
+
 static void split_worker(struct ranks_job *job, struct worker *w)
 {
 	double known = 0, unknown = 0;
@@ -199,7 +252,7 @@ static void split_worker(struct ranks_job *job, struct worker *w)
 		step->wait_ns = span_add(step->wait_ns, wait);
 		step->transfer_ns = span_add(step->transfer_ns, c->end_ns - c->start_ns - wait);
 	}
-	w->waits_unknown = unknown > UNKNOWN_MOST * (known + unknown);
+	set_unknown_waits(w, known, unknown);
 }
 
 /* Compares the median error of the clocks with the mean of the longest waits in collectives. */
@@ -386,9 +439,16 @@ ow_status ranks_waits(struct ranks_job *job, struct ow_error *err)
 		snprintf(job->clock_why, sizeof(job->clock_why), "%s", job->waits_why);
 		return OW_OK;
 	}
-	for (size_t i = 0; i < job->worker_count; i++)
-		if (!job->workers[i].left_out && job->workers[i].has_clock)
-			split_worker(job, &job->workers[i]);
+	for (size_t i = 0; i < job->worker_count; i++) {
+		struct worker *w = &job->workers[i];
+
+		if (w->left_out || !w->has_clock)
+			continue;
+		if (w->task.len)
+			OW_TRY(split_task(job, w, err));
+		else
+			split_worker(job, w);
+	}
 	OW_TRY(compare_error(job, err));
 	return measure_speed(job, err);
 }

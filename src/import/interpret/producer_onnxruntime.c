@@ -1,7 +1,7 @@
 /*
- * producer_onnxruntime.c: interprets traces of ONNX Runtime: a list of slices, written when they end. A node's slice is
- * called <node>_kernel_time and has its type and execution provider; a run is one step. If several sessions share a
- * profile and take turns, a step is one round of them.
+ * producer_onnxruntime.c: ONNX Runtime. A list of slices, written when they end. A node's slice is called
+ * <node>_kernel_time and has its type and execution provider; a run is one step. Sessions that share a profile take turns: a step
+ * is a round of them then.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -69,7 +69,7 @@ static void take_node(struct interpret *x, uint32_t event, struct str args, void
 	to[old.v] = name;
 }
 
-/* Makes ops of the nodes; the arguments of a node's first run hold for all of its runs. */
+/* The arguments of the first run of each node hold for all of its runs. */
 static ow_status onnxruntime_ops(struct interpret *x)
 {
 	str_id *to = ARENA_ARRAY(&x->scratch, str_id, x->string_count);
@@ -87,7 +87,7 @@ static ow_status onnxruntime_ops(struct interpret *x)
 	return status == OW_OK ? interpret_shorten_kernels(x) : status;
 }
 
-/* The position of a slice in the file, where kernels follow the node that launched them. */
+/* In the file kernels follow the node that launched them. */
 struct place {
 	uint64_t offset;
 	uint32_t event;
@@ -138,14 +138,13 @@ static bool is_run(void *arg, struct str name)
 }
 
 #define MODELS_MOST 8
-#define ALIKE 50 /* two runs belong to the same model if this percentage of their nodes is equal */
+#define ALIKE 50 /* percent of the nodes of two runs: they are runs of one model */
 
-/* The nodes of all runs, run by run, and the model of each run. */
+/* The nodes of all runs, run by run, and which model each run is of. */
 struct runs {
-	struct interpret_marker *list; /* sorted by time */
+	struct interpret_marker *list; /* by time */
 	uint32_t count;
-	/* for each run: index of its first node in names; one more entry marks the end */
-	uint32_t *first;
+	uint32_t *first; /* per run, and the end: its nodes in names */
 	str_id *names;
 	uint8_t *model;
 	uint32_t models, of_model[MODELS_MOST];
@@ -166,7 +165,7 @@ static bool do_overlap(const struct runs *r)
 	return false;
 }
 
-/* The run at time t, or `count`. */
+/* The run that is under way at t, or `count`. */
 static uint32_t run_at(const struct runs *r, int64_t t)
 {
 	uint32_t low = 0, high = r->count;
@@ -211,7 +210,7 @@ static ow_status list_nodes(struct interpret *x, struct runs *r)
 	return OW_OK;
 }
 
-/* Finds the model of each run, by comparing its nodes with those of each model's first run. */
+/* Compares the nodes of each run with those of the first run of each model. */
 static ow_status find_models(struct interpret *x, struct runs *r)
 {
 	uint32_t *seen = ARENA_ARRAY(&x->scratch, uint32_t, x->m->strings.count);
@@ -237,7 +236,7 @@ static ow_status find_models(struct interpret *x, struct runs *r)
 		while (k < r->models &&
 		       (uint64_t)common[k] * 100 < (uint64_t)(own + size[k] - common[k]) * ALIKE)
 			k++;
-		if (k == MODELS_MOST) { /* too many models for turns */
+		if (k == MODELS_MOST) { /* too many to take turns */
 			r->models = 0;
 			return OW_OK;
 		}
@@ -252,8 +251,7 @@ static ow_status find_models(struct interpret *x, struct runs *r)
 	return OW_OK;
 }
 
-/* Finds the model that begins rounds: the first that runs again, if at least every other run of it is followed by
- * another model. */
+/* The model that begins rounds: the first that runs again; at least every other run of it is followed by another model. */
 static bool find_leader(const struct runs *r, uint8_t *leader)
 {
 	uint32_t again = 0, first = 0, followed = 0;

@@ -1,9 +1,11 @@
 /*
- * tf_finish.c: runs once, after all TensorFlow inputs are read and before the freeze: computes float operations if no
- * op log has them, the static shapes they need, shapes that the user gives for inputs, and the weights of frozen
- * graphs. Called by import_finish. Shapes are computed in one forward pass through the graph (tf_flow.h, tf_rule.h):
- * shapes of the source first, then those inferred by rules, then those seen at run time. Every op's formula
- * (tf_flops.h) is applied as soon as its shapes are final. Numbers that a source gave are never changed.
+ * tf_finish.c: runs once, after all TensorFlow inputs are in and before the freeze: float operations where no op log
+ * gave them, the static shapes they need, shapes that the user gives for inputs, and the weights of frozen graphs.
+ * Called by import_finish.
+ *
+ * Shapes flow forward through the graph in one pass (tf_flow.h, tf_rule.h): what the source says first,
+ * then what the rules infer, then what was seen at run time. Every op's formula (tf_flops.h) is applied
+ * as soon as its shapes are settled. Numbers that a source gave are never touched.
  */
 #include "import/tensorflow/tf_finish.h"
 #include "import/tensorflow/shapes/tf_flops.h"
@@ -12,8 +14,9 @@
 #include "import/tensorflow/graph/tf_node.h"
 #include "import/tensorflow/shapes/tf_rule.h"
 
-/* Input shapes: shapes that the user gives for inputs of the graph, as NAME=100x784. Sizes may be "?" and the whole
- * "scalar"; NAME may end in the number of an output, as in NAME:1.
+/* ---- input shapes ----
+ * Shapes that the user gives for inputs of the graph, as NAME=100x784. Sizes may be "?" and the whole "scalar"; NAME may
+ * end in the number of an output, as in NAME:1.
  */
 
 static bool is_placeholder(const struct model *m, uint32_t op)
@@ -24,7 +27,7 @@ static bool is_placeholder(const struct model *m, uint32_t op)
 	       str_eq(type, STR("PlaceholderWithDefault"));
 }
 
-/* Whether an op brings tensors into the graph, so that the user could give it a shape. */
+/* Tensors come into the graph here: what could be given a shape. */
 static bool is_entry(const struct model *m, uint32_t op)
 {
 	struct str type = model_str(m, m->op.type[op]);
@@ -58,7 +61,7 @@ static bool parse_shape(struct str text, struct tf_shape *shape)
 	return true;
 }
 
-/* Finds an output: "name" or "name:1". */
+/* "name" or "name:1". */
 static uint32_t find_output(const struct model *m, struct str name, int32_t *port)
 {
 	size_t colon = str_rfind_char(name, ':');
@@ -104,7 +107,7 @@ static ow_status no_such_op(const struct model *m, const char *text, struct str 
 			 names[0] ? "its placeholders are " : "it has no placeholders", names);
 }
 
-/* The shape that the graph declares for an output: its static shape, or that of an attribute. */
+/* What the graph itself says of an output: its static shape, or what an attribute declares. */
 static struct tf_shape declared_shape(struct tf_flow *flow, struct tf_reader *reader, uint32_t op,
 				      const struct tf_slot *slot)
 {
@@ -141,7 +144,7 @@ static ow_status apply_one(struct tf_flow *flow, struct tf_reader *reader, const
 	slot = op ? tf_flow_output(flow, op, port) : NULL;
 	if (!slot)
 		return no_such_op(flow->m, text, name, err);
-	/* In an old graph an empty shape may stand for an unknown one, so a scalar may be replaced. */
+	/* Of an old graph an empty shape may stand for an unknown one, so a scalar gives way. */
 	known = declared_shape(flow, reader, op, slot);
 	if (known.rank > 0 && !tf_shape_merge(&shape, &known))
 		return error_set(err, OW_E_USAGE, "--input-shape %s: the graph declares it as %s",
@@ -150,8 +153,8 @@ static ow_status apply_one(struct tf_flow *flow, struct tf_reader *reader, const
 	return reader->status == OW_OK ? builder_status(flow->b) : reader->status;
 }
 
-/* Applies the user's shapes to the graph. OW_E_USAGE, with the list of placeholders, for a text that cannot be
- * parsed, an unknown name or a shape that contradicts the declared one. */
+/* Takes the shapes into the graph. OW_E_USAGE, with the placeholders that there are, for a text that
+ * makes no sense, a name that nothing has or a shape that contradicts the declared one. */
 static ow_status tf_input_shapes_apply(struct tf_flow *flow, struct tf_reader *reader,
 				       const struct import_options *options, struct ow_error *err)
 {
@@ -160,7 +163,7 @@ static ow_status tf_input_shapes_apply(struct tf_flow *flow, struct tf_reader *r
 	return OW_OK;
 }
 
-/* Writes "--input-shape NAME=Nx784", or "NAME:1=…"; sizes that the user has to give are shown as N. */
+/* "--input-shape NAME=Nx784", or "NAME:1=…"; sizes that are wanted are shown as N. */
 static size_t tf_input_shape_print(const struct tf_flow *flow, uint32_t op,
 				   const struct tf_slot *slot, char *text, size_t size)
 {
@@ -178,8 +181,8 @@ static size_t tf_input_shape_print(const struct tf_flow *flow, uint32_t op,
 				STR_ARG(model_str(flow->m, flow->m->op.name[op])), port, sizes);
 }
 
-/* Writes "--input-shape X=Nx784 --input-shape Y=…" for placeholders and similar ops whose shape is unknown, for the
- * user to fill in. At most `most` of them; returns the number of all. */
+/* "--input-shape X=Nx784 --input-shape Y=…": placeholders and the like whose shape is not known, as
+ * something to be filled in. At most `most` of them; the number of all is returned. */
 static size_t tf_input_shapes_wanted(const struct tf_flow *flow, size_t most, char *text,
 				     size_t size)
 {
@@ -203,8 +206,9 @@ static size_t tf_input_shapes_wanted(const struct tf_flow *flow, size_t most, ch
 	return count;
 }
 
-/* Weights: the parameters of a graph without variables. Freezing turns variables into constants, so nothing in the
- * graph counts as a parameter; these constants are found again.
+/* ---- weights ----
+ * The parameters of a graph without variables. Freezing turns variables into constants, so nothing in the graph counts
+ * as a parameter; these constants are found again.
  */
 
 struct weights {
@@ -212,7 +216,7 @@ struct weights {
 	int64_t elements;
 };
 
-/* A shape in the form in which importers store static shapes: a scalar is [1]. */
+/* A shape as the importers keep static ones: a scalar is [1]. */
 static shape_id tf_kept_shape(struct builder *b, shape_id id)
 {
 	int32_t rank;
@@ -238,13 +242,13 @@ static bool has_variables(const struct tf_infer *c)
 	       has_type(c, STR("Variable")) || has_type(c, STR("AutoReloadVariable"));
 }
 
-/* Whether a data type can be a weight: float, double, the quantised types, bfloat16 and half. */
+/* float, double, the quantised types, bfloat16 and half. */
 static bool is_weight_type(int64_t dtype)
 {
 	return dtype == 1 || dtype == 2 || (dtype >= 11 && dtype <= 16) || dtype == 19;
 }
 
-/* Whether a constant was a variable: the freezing tool keeps the Identity through which it was read. */
+/* The freezing tool keeps the Identity through which the variable was read. */
 static bool was_variable(const struct model *m, uint32_t op)
 {
 	struct str name = model_str(m, m->op.name[op]);
@@ -278,10 +282,9 @@ static void add_constant(struct tf_infer *c, uint32_t op, struct weights *w)
 		w->elements = INT64_MAX;
 }
 
-/* Sets op.shape, as variables have it, for constants of a floating or quantised type that have more than one element,
- * or whose reading op NAME/read shows that they were variables; a note gives their number. Does nothing when the graph
- * has variables. It overwrites the op fields of `c`.
- */
+/* Constants of a floating or quantised type that have more than one element, or whose reading op
+ * NAME/read shows that they were variables, get op.shape, as variables have it; a note says how many
+ * there are. Does nothing when the graph has variables. Uses the op fields of `c` as it likes. */
 static ow_status tf_weights_find(struct tf_infer *c)
 {
 	struct model *m = c->flow->m;
@@ -305,7 +308,7 @@ static ow_status tf_weights_find(struct tf_infer *c)
 }
 
 #define TOP_TYPES 8
-#define MISSING_MAX 128 /* limit of op types with a formula */
+#define MISSING_MAX 128 /* types with a formula, and room */
 #define PASSES_MAX 3
 #define HOPS_MAX 100000
 
@@ -314,7 +317,7 @@ struct type {
 	str_id name;
 	const struct tf_rule *rule;
 	const struct tf_flops *flops;
-	uint64_t missing[FLOPS_RESULTS]; /* number of ops without float operations, by reason */
+	uint64_t missing[FLOPS_RESULTS]; /* ops that stayed without float operations, by reason */
 };
 
 struct finish {
@@ -340,7 +343,7 @@ static struct type *find_type(struct finish *f, str_id name)
 	return &f->types[0];
 }
 
-/* The entry of a type, if the model has such an op; NULL otherwise, or if memory runs out. */
+/* The entry of a type, if the model has such an op; NULL otherwise, or without memory. */
 static struct type *add_type(struct finish *f, const char *text)
 {
 	str_id name = model_find_str(f->m, str_from(text));
@@ -382,7 +385,7 @@ static ow_status make_types(struct finish *f)
 	return builder_status(f->b);
 }
 
-/* Whether some op lacks float operations that could be computed. */
+/* Whether some op could get float operations that it does not have. */
 static bool something_to_do(struct finish *f)
 {
 	const struct model *m = f->m;
@@ -394,7 +397,7 @@ static bool something_to_do(struct finish *f)
 	return false;
 }
 
-/* Restores scalars: importers store a scalar as [1], as tfprof shows it; the rules need the real shape. */
+/* Importers keep a scalar as [1], which is how tfprof shows it; the rules need to know. */
 static void settle_scalars(struct finish *f)
 {
 	struct tf_flow *flow = &f->flow;
@@ -421,7 +424,7 @@ static void settle_scalars(struct finish *f)
 	}
 }
 
-/* Whether a rule cannot add anything: all shapes are known, and the tensors are too large to be followed as values. */
+/* Nothing a rule could add: all shapes are known, and of tensors too large to be followed as values. */
 static bool is_settled(const struct finish *f, uint32_t op)
 {
 	const struct tf_flow *flow = &f->flow;
@@ -509,7 +512,7 @@ static ow_status run_pass(struct finish *f)
 	return OW_OK;
 }
 
-/* Runs the passes. Nearly every graph needs one; the gradient of a loop may need shapes that come after it. */
+/* Nearly every graph needs one pass; the gradient of a loop may ask for what comes after it. */
 static ow_status run_graph(struct finish *f)
 {
 	for (int pass = 0; pass < PASSES_MAX; pass++) {
@@ -571,7 +574,7 @@ static ow_status keep_shapes(struct finish *f)
 	return builder_status(f->b);
 }
 
-/* Counts, for each reason, the ops with a formula but without float operations. */
+/* Why each op with a formula has no float operations. */
 static ow_status find_missing(struct finish *f)
 {
 	struct model *m = f->m;
@@ -608,7 +611,7 @@ static int by_count(const void *a, const void *b)
 	return str_cmp(x->type, y->type);
 }
 
-/* Writes "Conv2D 3, MatMul 2, …", the most frequent first. Returns the number of ops. */
+/* "Conv2D 3, MatMul 2, …", the most frequent first. Returns the number of ops. */
 static uint64_t list_missing(const struct finish *f, enum tf_flops_result why, char *text,
 			     size_t size)
 {
@@ -653,8 +656,8 @@ static const struct tf_slot *unknown_input(const struct finish *f, uint32_t op, 
 	return NULL;
 }
 
-/* Describes the first op whose shape is unknown although all input shapes are known: it depends on values, which
- * only a run knows, or its type has no rule. */
+/* All input shapes are known, and still others are not: where that begins. It depends on values, which only a run knows, or
+ * on an op type that we do not. */
 static void describe_blocker(const struct finish *f, char *text, size_t size)
 {
 	const struct tf_slot *slot = NULL, *before;

@@ -1,5 +1,4 @@
-// start.tsx: the page Start: shows what `opwatch FILES` prints: the verdict, the steps, the costliest operations,
-// findings, losses.
+// start.tsx: the page Start: what `opwatch FILES` prints: the verdict, the steps, what takes the time, findings, losses.
 import { change, format as hash, go } from "../address";
 import { inReport, type Row, type Table as TableData } from "../api";
 import * as format from "../format";
@@ -66,7 +65,7 @@ function Facts() {
   return <div class="recorded">{words.join(" · ")}</div>;
 }
 
-/** Links from the verdict to its evidence and to what to change; without a finding to the costliest line or function. */
+/** From the verdict to its evidence and to what to change; without a finding to the costliest line or function. */
 function Ways() {
   const advice = useAnswer<TableData>("/api/advise");
   const lines = useAnswer<TableData>("/api/view", { name: "lines" });
@@ -131,7 +130,7 @@ export function Findings() {
   );
 }
 
-/** Links for the place of a finding; a line of code links to the source. */
+/** The place of a finding; a line of code leads to the source. */
 const WhereLinks = (p: { row: Row }) => <Where text={String(p.row.where)} evidence={evidenceOf(p.row)} />;
 
 function Losses() {

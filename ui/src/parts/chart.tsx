@@ -9,11 +9,11 @@ export interface ChartProps {
   formatY: (value: number) => string;
   height?: number;
   onCursor?: (index: number | null) => void;
-  /** Called for a click anywhere: the exact value below the pointer, and whether Shift was held. */
+  /** A click anywhere: the exact value below the pointer, and whether Shift was held. */
   onClick?: (x: number, shift: boolean) => void;
-  /** Called for arrow keys: the index of the point to go to, starting at `at`. */
+  /** Arrow keys: the point to go to, counted from `at`. */
   onKey?: (index: number, shift: boolean) => void;
-  /** Vertical lines with titles. */
+  /** Vertical lines. */
   marks?: { x: number; title: string }[];
   label: string;
 }

@@ -1,5 +1,5 @@
-// table.tsx: a table of a view: sort by click, filter by typing, rows by keyboard, a bar behind the main number. Only
-// visible rows are in the document, so a million rows scroll like ten.
+// table.tsx: a table of a view: sort by click, filter by typing, rows by keyboard, a bar behind the main number. Only the
+// rows in sight are in the document, so a million rows scroll as ten do.
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cell, Column, Row } from "../api";
@@ -10,24 +10,24 @@ const ROW_HEIGHT = 24;
 export interface TableProps {
   columns: Column[];
   rows: Row[];
-  /** Names of the columns to show, in order; undefined: all. */
+  /** Names of the columns to show, in order; all without. */
   shown?: string[];
   titles?: Record<string, string>;
-  /** Name of the column with bars. */
+  /** The column with bars. */
   bar?: string;
-  /** Column to sort by; "-time_ns": descending. */
+  /** "-time_ns": descending. */
   sort?: string;
   onSort?: (sort: string) => void;
   onOpen?: (row: Row) => void;
-  /** Number of visible rows; the table scrolls beyond. */
+  /** Rows in sight; the table scrolls beyond. */
   height?: number;
   label: string;
   isMarked?: (row: Row) => boolean;
-  /** The text column that gets the remaining width; undefined: the first one. */
+  /** The text column that gets the room; the first one without. */
   wide?: string;
-  /** An additional column at the end, drawn by the page; Space on a row or a click on the cell calls onOpen. */
+  /** One more column at the end, drawn by the page; Space on a row and a click on it do the same. */
   extra?: { title: string; draw: (row: Row) => ComponentChildren; onOpen: (row: Row) => void };
-  /** Keep columns without any value, for results of SQL. */
+  /** Columns without any value are left out; a result of SQL keeps them. */
   keepEmpty?: boolean;
 }
 
@@ -46,7 +46,7 @@ export function sortRows(rows: Row[], sort: string): Row[] {
   return rows
     .map((row, i) => ({ row, i }))
     .sort((x, y) => {
-      if (known(x.row) !== known(y.row)) return known(x.row) ? -1 : 1; // unknown values last, in both directions
+      if (known(x.row) !== known(y.row)) return known(x.row) ? -1 : 1; // unknown last, in both directions
       return (down ? compare(y.row[name], x.row[name]) : compare(x.row[name], y.row[name])) || x.i - y.i;
     })
     .map((entry) => entry.row);
@@ -54,7 +54,7 @@ export function sortRows(rows: Row[], sort: string): Row[] {
 
 const isNothing = (value: Cell | undefined) => value === null || value === undefined || value === "";
 
-/** Shortens a text at its beginning: paths and "file:line" differ at their ends. */
+/** Paths and "file:line" differ at their ends: the end stays when there is too little room. */
 function Text(p: { text: string }) {
   const at = /^(.+?)(:\d+(?:[ :].*)?)$/.exec(p.text) ?? /^(.*\/)([^/]+)$/.exec(p.text);
   if (!at || p.text.length < 16 || at[2].length > 48) return <>{p.text}</>;
@@ -156,7 +156,7 @@ export function Table(p: TableProps) {
   );
 }
 
-/** Rows of a tree as a list, parents first; the column `depth` has the level. */
+/** Rows of a tree as a list, parents first; column `depth` has the level. */
 export function flatten(rows: Row[]): Row[] {
   const out: Row[] = [];
   const stack = [...rows].reverse().map((row) => ({ row, depth: 0 }));
