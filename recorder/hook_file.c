@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 /*
- * Known without asking the system in a hook: from the call that gave the descriptor, and for those that were there before
- * from a look at the start. What comes by other ways (passed over a socket, made by libraries within the C library) is
- * looked up by the watcher; until then calls on it count as those on pipes.
+ * The kind of each descriptor, known without asking the system in a hook: from the call that returned it, and for those
+ * that were open before from a look at the start. The watcher looks up descriptors that came in other ways (passed over
+ * a socket, opened by libraries within the C library); until then calls on them count as those on pipes.
  */
 #define DESCRIPTORS 65536
 #define DEVICES "/dev/"

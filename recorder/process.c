@@ -543,9 +543,10 @@ bool process_is_cut_off(void)
 	       self.renewed < RENEWALS;
 }
 
-/* What the collector has got stays its own, but it takes a connection that is closed for the end. A copy of the region
- * replaces the one that can no longer be passed on; threads see that they belong to another generation, and
- * make other rings. */
+/* Makes a new region and connection. The collector keeps the records that it has; it treats the closed connection as
+ * the end. A copy of the region replaces the one that can no longer be passed on; threads see that they belong to
+ * another generation, and make new rings.
+ */
 bool process_renew(void)
 {
 	size_t used = RING_TEXT_OFFSET + (size_t)atomic_load(&recorder_process->text_used) * 8;
@@ -610,7 +611,7 @@ int recorder_start(const char *socket_path, uint32_t version)
 	}
 	leave_lost_collector();
 	for (int i = 0; i < 1000 && !self.wanted && watcher_is_there(); i++)
-		nanosleep(&(struct timespec){ 0, 100000 }, NULL); /* it is about to end */
+		nanosleep(&(struct timespec){ 0, 100000 }, NULL); /* the process is about to end */
 	if (watcher_is_there() || (self.wanted && *recorder_generation))
 		return 5; /* another collector is recording */
 	if (strlen(socket_path) >= sizeof(self.socket_path))

@@ -151,7 +151,7 @@ static bool is_part_of_other(const uint8_t *text, const uint8_t *at)
 	return false;
 }
 
-/* What the program's parts have shown. */
+/* State of the search through the program's parts. */
 struct look {
 	uint32_t found;
 	bool variable; /* an instruction whose number is not constant */
@@ -215,7 +215,8 @@ static const uint8_t *part_of(const struct dl_phdr_info *info, int i)
 	return (const uint8_t *)info->dlpi_addr + part->p_vaddr;
 }
 
-/* The mode may be a variable, too: strict is what a hook would not survive. */
+/* Searches the data for the mode of a seccomp filter, which may be in a variable: a hook would not survive the
+ * strict mode. */
 static void look_for_variables(struct look *l, const struct dl_phdr_info *info)
 {
 	size_t all = 0;

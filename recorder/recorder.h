@@ -27,8 +27,8 @@ static inline void *table_new(size_t bytes)
 	return table == MAP_FAILED ? NULL : table;
 }
 
-/* Large tables are not part of the library's data: a program with a small limit on its memory would not start. Makes the
- * table that `at` points to, unless it is there. False: no memory. Not in hooks. */
+/* Makes the table that `at` points to, unless it exists. Large tables are not part of the library's data, because a
+ * program with a small memory limit would not start. False if memory runs out. Must not be called in hooks. */
 static inline bool table_ensure(void *at, size_t bytes)
 {
 	void **table = at, *none = NULL, *made;
@@ -365,8 +365,8 @@ void descriptor_is_ours(int fd, bool ours);
 /* Returns whether a descriptor is known to be the recorder's; also in a child. */
 bool descriptor_is_known_as_ours(int fd);
 bool descriptors_begin(void); /* called once, before the others; false: no memory */
-/* Finds out what the program's descriptors are: at the start, and later (by the watcher) those that were opened in ways that hooks
- * do not see. */
+/* Finds the kinds of the program's descriptors: at the start all, later (by the watcher) those that were opened in
+ * ways that hooks do not see. */
 void descriptors_look(bool all);
 
 struct patch {

@@ -27,8 +27,8 @@
 __thread struct thread *recorder_thread;
 __thread uintptr_t recorder_busy;
 static __thread char thread_name[16] __attribute__((tls_model("initial-exec")));
-static __thread bool is_without
-	__attribute__((tls_model("initial-exec"))); /* and counted as such */
+/* the thread has no ring, and was counted as such */
+static __thread bool is_without __attribute__((tls_model("initial-exec")));
 
 static _Atomic(struct thread *) threads;
 static pthread_key_t key;

@@ -222,9 +222,10 @@ void watcher_forget(void)
 	let_go(&watcher.never);
 }
 
-/* The first call after each sleep. A filter that another thread has put on all threads may end the process for anything
- * but a few calls, and reading from what is open is one of the few that nearly all of them allow. The file was opened and
- * rewound before the sleep. */
+/* Whether a filter forbids system calls; the first call after each sleep. A filter that another thread has put on all
+ * threads may end the process for anything but a few calls, and reading an open file is one of the few that nearly all
+ * filters allow. The file was opened and rewound before the sleep.
+ */
 static bool is_filtered(void)
 {
 	struct standing own;
@@ -569,8 +570,8 @@ static int start_attached(const char *socket_path, unsigned version)
 	return status;
 }
 
-/* A thread that is interrupted anywhere calls this: also in this function, where an attach that was killed left it alone. What
- * is half done must not begin again. */
+/* Called by a thread that may have been interrupted anywhere, even in this function, if an attach was killed here. A
+ * half-finished start must not begin again. */
 EXPORT int opwatch_recorder_start(const char *socket_path, unsigned version)
 {
 	static _Atomic uint32_t

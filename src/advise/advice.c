@@ -563,8 +563,8 @@ static ow_status add_up_replays(struct advice *a)
 	return status;
 }
 
-/* What a host does while its device waits: findings about any of these classes may be about the same time (host_code, launch_bound,
- * synchronization). */
+/* Whether a class is host time during which the device waits: findings about any of these classes may be about the
+ * same time (host_code, launch_bound, synchronization). */
 static bool is_of_host(enum phase_class class)
 {
 	return class == CLASS_HOST || class == CLASS_IDLE || class == CLASS_LAUNCH ||

@@ -99,8 +99,8 @@ struct advice {
 	uint32_t *launch_sum;
 };
 
-/* Runs the rules and ranks what they find; names NULL: all of them. `tfprof` receives the messages of tfprof's rules. advice_close is due
- * in any case. */
+/* Runs the rules and ranks what they find; names NULL: all of them. `tfprof` receives the messages of tfprof's
+ * rules. the caller calls advice_close in any case. */
 ow_status advice_make(struct model *m, const struct ow_list *names, struct arena *arena,
 		      struct advice *a, struct findings *tfprof, struct ow_error *err);
 void advice_close(struct advice *a);
@@ -174,7 +174,7 @@ struct str cost_where_line(struct advice *a, const struct cost *cost, struct str
  * (evidence.c). */
 ow_status evidence_of_cost(struct advice *a, const struct cost *cost, struct str *out);
 ow_status evidence_of_class(struct advice *a, enum phase_class class, struct str *out);
-/* Returns one byte per step: 1 if the step is judged. NULL without memory. */
+/* Returns one byte per step: 1 if the step is judged. NULL if memory runs out. */
 uint8_t *judged_steps(struct advice *a);
 /* For recordings without a replay: returns the costliest op of a phase with its line, or the name of the
  * phase (share_where.c). */
@@ -200,7 +200,8 @@ struct report {
 /* Replays the steps without the cost and adds a row if the saving is worth a remark (1 % of the step). The
  * cost is copied. */
 ow_status advice_report(struct advice *a, const struct cost *cost, const struct report *report);
-/* The same where the floor is what the device could do at best: a remark, because only a trial shows how near a job gets to that. */
+/* Like advice_report, if the floor is the device's theoretical limit: the finding is a remark, because only a trial
+ * shows how near a job can get to that limit. */
 ow_status advice_report_bound(struct advice *a, const struct cost *cost,
 			      const struct report *report);
 /* Adds a row with the saving of the mean steady step. `what` contains one %s for the saving. */
@@ -245,7 +246,8 @@ bool node_is_operator(const struct graph *g, uint32_t node);
 /* Returns whether the operator of a node starts device work, so that its host time prepares that
  * work. */
 bool operator_launches(const struct advice *a, uint32_t node);
-/* Adds the host nodes inside of events of the steady steps that have one of the words in their name, and with `device` what they launch. */
+/* Adds the host nodes inside events of the steady steps whose names contain one of the words, and with `device` the
+ * work that they launch. */
 ow_status cost_add_inside(struct advice *a, struct cost *cost, const char *const *words,
 			  bool device);
 /* Whether an op has one of the words in its name, and none of those after a '-'; the list ends with NULL. Names are searched once per op, not per node. */

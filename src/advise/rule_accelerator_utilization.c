@@ -25,8 +25,7 @@ struct usages {
 	size_t count, cap;
 };
 
-/* Finds or adds the usage of a device by linear search: a machine has few devices. NULL without
- * memory. */
+/* Finds or adds the usage of a device by linear search: a machine has few devices. NULL if memory runs out. */
 static struct usage *usage_of(struct usages *all, str_id device)
 {
 	for (size_t i = all->count; i-- > 0;)

@@ -36,7 +36,7 @@ static bool is_of_operators(const struct advice *a)
 	return a->steady.known && a->share_ns[CLASS_COMPUTE] > a->step_ns / 2;
 }
 
-/* Replayed steady steps of an input: a thread runs in the steps of its own rank only. */
+/* The number of replayed steady steps of an input: a thread runs in the steps of its own rank only. */
 static uint32_t steps_of(const struct graph *g, source_id source)
 {
 	uint32_t count = 0;

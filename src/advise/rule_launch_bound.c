@@ -130,8 +130,8 @@ static int64_t host_per_kernel(const struct advice *a, const struct cost *cost, 
 	return (int64_t)(sum / a->steps / kernels);
 }
 
-/* Without a replay: many launches are made by what the host does in between, as well. Where launching is a small part of that
- * time, the host does something else. */
+/* Used without a replay: host code between launches also delays them. If launching is a smaller part of that time
+ * than this percentage, the host does something else. */
 #define LAUNCH_PART 10
 
 static ow_status report_shares(struct advice *a, struct report *report)

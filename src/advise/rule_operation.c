@@ -33,7 +33,7 @@ static void count_slow_variants(const struct model *m, uint32_t op, str_id fused
 		seen->first_nhwc = op;
 }
 
-/* Formats a place such as "net/bn/BatchNorm and 3 more"; NULL without memory. */
+/* Formats a place such as "net/bn/BatchNorm and 3 more"; NULL if memory runs out. */
 static char *place(struct findings *out, const struct model *m, uint32_t op, uint32_t count)
 {
 	struct str name = model_str(m, m->op.name[op]);

@@ -19,7 +19,7 @@ struct calls {
 struct places {
 	struct advice *a;
 	struct calls calls;
-	int64_t *ops, *lines; /* per op, per frame */
+	int64_t *ops, *lines; /* one entry for each op; one for each frame */
 	uint32_t *node_of;    /* per op: one of its nodes, + 1 */
 };
 
@@ -68,7 +68,7 @@ static uint32_t line_of(const struct session *s, uint32_t event)
 	return s->own_line && stack ? s->own_line[stack] : 0;
 }
 
-/* Adds the time of a range to the lines of the functions that run in it; returns what is left of it. */
+/* Adds the time of a range to the lines of the functions that run in it; returns the remaining time. */
 static int64_t add_functions(struct places *p, const struct lane *lane, int64_t from, int64_t to)
 {
 	struct calls *f = &p->calls;

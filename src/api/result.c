@@ -101,8 +101,8 @@ void ow_view_options_drop(const ow_profile *p, const char *name, struct ow_view_
 	(TABLE_BIT(event) | TABLE_BIT(event_key) | TABLE_BIT(event_args) | TABLE_BIT(flow) |       \
 	 TABLE_BIT(counter) | TABLE_BIT(link) | TABLE_BIT(tensor))
 
-/* What a view reads: the four of tfprof add up what ops did, and look at events only for a part of the
- * time or of the ranks, or for the edges of a trace without a graph. */
+/* The tables that a view reads: the four tfprof views sum over ops, and read events only for a range of time, for
+ * some ranks, or for the edges of a trace without a graph. */
 static uint64_t tables_of(const struct model *m, const struct view *view,
 			  const struct ow_view_options *options)
 {

@@ -39,7 +39,8 @@ static bool is_foreign(const char *path, const struct stat *st)
 
 enum link_found { LINK_NONE, LINK_FOLLOWED, LINK_REFUSED };
 
-/* The first `len` bytes of the path are one of its folders, or the whole of it. A link there is replaced by what it holds. */
+/* Follows a link: the first `len` bytes of the path are one of its folders, or the whole path. If there is a link,
+ * it is replaced by its target. */
 static enum link_found follow_link(char path[PATH_MAX], size_t len)
 {
 	char part[PATH_MAX], to[PATH_MAX], whole[PATH_MAX];
@@ -70,8 +71,8 @@ static enum link_found follow_link(char path[PATH_MAX], size_t len)
 	return LINK_FOLLOWED;
 }
 
-/* Replaces links in the path, also those among its folders, by what they hold, until there are none. Links and pipes of
- * others in folders like /tmp are refused. */
+/* Replaces all links in the path, also those among its folders, by their targets. Links and pipes of other users in
+ * folders like /tmp are refused. */
 static bool follow_links(char path[PATH_MAX])
 {
 	int links = 0;

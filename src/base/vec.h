@@ -29,7 +29,7 @@ bool vec_analysed_(struct mem *mem, void *items_at, size_t *cap, size_t need);
 #define vec_reserve(mem, items, cap, need) vec_analysed_(mem, &(items), &(cap), need)
 #define vec_reserve_zero(mem, items, cap, need) vec_analysed_(mem, &(items), &(cap), need)
 #else
-/* Makes room for `need` items in all. Grows by half, at least to 8. False without memory. */
+/* Makes room for `need` items in all. Grows by half, at least to 8. False if memory runs out. */
 #define vec_reserve(mem, items, cap, need)                                                         \
 	(OW_LIKELY((size_t)(need) <= (cap)) ||                                                     \
 	 vec_grow_(mem, &(items), &(cap), need, sizeof(*(items)), false))
@@ -40,7 +40,7 @@ bool vec_analysed_(struct mem *mem, void *items_at, size_t *cap, size_t need);
 	 vec_grow_(mem, &(items), &(cap), need, sizeof(*(items)), true))
 #endif
 
-/* Adds one item, the last argument, at the end. False without memory. */
+/* Adds one item, the last argument, at the end. False if memory runs out. */
 #define vec_push(mem, items, count, cap, ...)                                                      \
 	(vec_reserve(mem, items, cap, (size_t)(count) + 1) &&                                      \
 	 ((items)[(count)++] = (__VA_ARGS__), true))

@@ -102,7 +102,7 @@ extern const struct option_group
 	output_options; /* options for the output: --json, --csv, --ndjson, --arrow, --parquet, --to, --out, … */
 /* options that select a part of a profile: --step, --time-range, --rank */
 extern const struct option_group part_options;
-/* options for what is shown of names and samples: --full-names, --metric, --style */
+/* options for names and samples: --full-names, --metric, --style */
 extern const struct option_group shown_options;
 extern const struct option_group tree_options; /* the 21 options of tfprof */
 extern const struct option_group peak_options; /* the option --peak of the roofline */

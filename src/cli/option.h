@@ -121,7 +121,7 @@ bool value_time_range(struct str text, int64_t *from_ns, int64_t *to_ns);
 bool value_duration(struct str text, int64_t *ns);
 /* Parses "20%" or "0.2", above 0 and at most 100. */
 bool value_ratio(struct str text, double *ratio);
-/* Add one text to a list, or the texts between commas. False without memory. */
+/* Add one text to a list, or the texts between commas. False if memory runs out. */
 bool value_word(struct arena *arena, struct ow_list *list, const char *word);
 bool value_words(struct arena *arena, struct ow_list *list, const char *words);
 

@@ -89,7 +89,7 @@ struct prepared {
 	const struct importer *importer;
 	struct unpack_result unpacked;
 	bool found; /* found in a directory or an archive, not named; set by the caller */
-	bool part;  /* part of a run that is there as a whole, too; set by the caller */
+	bool part;  /* a part of a run that is also present as a whole; set by the caller */
 };
 
 /* Unpacks and recognises (importer NULL) one input, which it takes over, also on failure. */

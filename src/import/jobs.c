@@ -24,7 +24,7 @@
 struct trace {
 	uint32_t source;
 	int64_t first_ns, last_ns, pid, world;
-	uint64_t events, hash;	    /* of times: equal in copies */
+	uint64_t events, hash;	    /* hash of times: equal in copies */
 	uint64_t calls, calls_hash; /* collectives: how many of which */
 	int32_t name_rank;	    /* in the name of the file; -1 = none */
 	bool of_steps;		    /* holds single steps of a graph, not a window of a process */
@@ -50,8 +50,6 @@ static int64_t world_size(const struct model *m, uint32_t source)
 			return m->fact.number[i];
 	return -1;
 }
-
-/* ---- reading ---- */
 
 static bool is_step_file(const struct model *m, uint32_t source)
 {
@@ -118,8 +116,6 @@ static bool read_traces(struct jobs *j)
 	return true;
 }
 
-/* ---- ranks in names ---- */
-
 static int by_calls(const void *x, const void *y)
 {
 	const struct trace *const *a = x, *const *b = y;
@@ -166,8 +162,6 @@ static bool confirm_ranks(struct jobs *j)
 	}
 	return true;
 }
-
-/* ---- one job? ---- */
 
 static bool overlap(const struct trace *a, const struct trace *b)
 {
@@ -252,8 +246,6 @@ static bool is_same_job(struct jobs *j, uint32_t first, uint32_t second)
 		       is_same_graph(j, first, second);
 	return on_wall_clock(a, b) && overlap(a, b);
 }
-
-/* ---- jobs ---- */
 
 static void note_copy(const struct jobs *j, const struct trace *a, const struct trace *b)
 {

@@ -19,7 +19,7 @@ static struct str directory_of(const struct prepared *item)
 	return str_first(name, len);
 }
 
-/* The name without what follows the host's: "a/host1" of "a/host1.trace.json.gz". */
+/* The name without the part after the host's: "a/host1" for "a/host1.trace.json.gz". */
 static struct str host_of(const struct prepared *item, struct str ending)
 {
 	struct str name = str_from(item->in->name);
@@ -42,7 +42,7 @@ static bool is_part(const struct prepared *item)
 		item->importer->role == ROLE_LOG);
 }
 
-/* What a whole and its parts have in common: the folder; of an XSpace and its trace the host as well. */
+/* The text that a whole and its parts share: the folder; for an XSpace and its trace the host as well. */
 static struct str run_of(const struct prepared *item)
 {
 	if (item->importer == &import_xspace)

@@ -264,7 +264,7 @@ static const char *find_end(enum how how, struct str name)
 	return NULL;
 }
 
-/* Compressed files keep the name of what is in them, with an ending more. */
+/* The name without the ending that compression adds, such as .gz. */
 const char *unreadable_name(const char *name)
 {
 	struct str text = str_from(name);

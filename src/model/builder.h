@@ -40,7 +40,7 @@ ow_status builder_fail(struct builder *b, ow_status status);
 /* Records that memory ran out; returns the first failure. */
 ow_status builder_no_memory(struct builder *b);
 
-/* Makes room for one more row in a table; false without memory (or when the table has 2^32-1 rows). */
+/* Makes room for one more row in a table; false if memory runs out (or when the table has 2^32-1 rows). */
 bool builder_grow(struct builder *b, enum table_id table, uint32_t more);
 /* Reserves room for expected rows; running out of memory is not a failure here. */
 void builder_reserve(struct builder *b, enum table_id table, uint32_t more);

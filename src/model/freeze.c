@@ -46,7 +46,7 @@ static uint32_t *counting_order(struct builder *b, const uint32_t *key, uint32_t
 /* The memory of a column that was just moved receives the next column of its width: fresh memory costs more than the
  * sorting. */
 struct spares {
-	void *narrow, *wide; /* of four and eight bytes */
+	void *narrow, *wide; /* columns of four bytes, and of eight bytes */
 };
 
 static void **spare_of(struct spares *spares, size_t size)

@@ -159,7 +159,8 @@ static uint32_t steps_among(const struct metric_plan *plan, uint32_t first, uint
 	return steps;
 }
 
-/* In the plan's unit: each value is divided before adding, since the sum may not fit in nanoseconds. */
+/* Sums a column of times in the plan's unit: each value is divided before adding, because the sum may not fit in
+ * nanoseconds. */
 static int64_t sum_times(const struct metric_plan *plan, const int64_t *column, uint32_t first,
 			 uint32_t count)
 {
@@ -255,7 +256,8 @@ void metric_eval(const struct metric_plan *plan, op_id op, int64_t out[METRIC_CO
 	flops = m->op.float_ops[op.v];
 	if (plan->mask & METRIC_BIT(METRIC_RUN_COUNT))
 		out[METRIC_RUN_COUNT] = runs;
-	if (plan->mask & METRIC_BIT(METRIC_FLOAT_OPS)) /* never run: what the graph says */
+	/* the op never ran: use the float operations that the graph gives */
+	if (plan->mask & METRIC_BIT(METRIC_FLOAT_OPS))
 		out[METRIC_FLOAT_OPS] = m->op.step_count[op.v]
 						? (int64_t)((uint64_t)flops * (uint64_t)runs)
 						: flops;

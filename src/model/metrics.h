@@ -22,7 +22,8 @@ enum metric {
 	METRIC_FLOAT_OPS,
 	METRIC_RUN_COUNT,
 	METRIC_DEFINITION_COUNT,
-	METRIC_WEIGHT, /* of samples: what it is, the tree says; no op has it */
+	/* weight of samples; the tree has its title and unit, and ops do not have it */
+	METRIC_WEIGHT,
 	METRIC_COUNT
 };
 
@@ -32,7 +33,7 @@ static inline bool metric_is_time(enum metric metric)
 }
 
 #define METRIC_BIT(metric) (1u << (metric))
-#define METRIC_ALL (METRIC_BIT(METRIC_WEIGHT) - 1) /* of ops */
+#define METRIC_ALL (METRIC_BIT(METRIC_WEIGHT) - 1) /* all metrics of ops */
 
 struct metric_plan {
 	const struct model *m;
@@ -44,7 +45,7 @@ struct metric_plan {
 	int64_t unit_ns; /* averages of times are cut to it */
 	bool in_micros;	 /* times are in microseconds; see metric_need_micros */
 	bool filtered;	 /* rows of op_step without runs do not count */
-	const int64_t *run_count, *accelerator_ns, *cpu_ns; /* per row of op_step */
+	const int64_t *run_count, *accelerator_ns, *cpu_ns; /* one entry for each row of op_step */
 };
 
 /* For a step that does not exist, every op reads as one without records in it. */

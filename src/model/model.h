@@ -43,7 +43,7 @@ enum track_kind {
 	TRACK_OTHER,	   /* kept and shown, in no total */
 	TRACK_HOST,	   /* a host thread; events nest */
 	TRACK_DEVICE,	   /* a device's executor as TensorFlow reports it; events overlap */
-	TRACK_ACCELERATOR, /* what ran on an accelerator (all streams) */
+	TRACK_ACCELERATOR, /* work of an accelerator (all streams) */
 	TRACK_STREAM,	   /* one stream of a device */
 	TRACK_COPY,	   /* a copy engine */
 	TRACK_LOADER,	   /* a data-loading worker */
@@ -66,7 +66,7 @@ enum event_flags {
 };
 
 enum frame_flags {
-	FRAME_KERNEL = 1 << 0,	/* of an operating system's kernel */
+	FRAME_KERNEL = 1 << 0,	/* a frame of an operating system's kernel */
 	FRAME_INLINED = 1 << 1, /* inlined into its caller */
 	FRAME_JIT = 1 << 2,	/* compiled at run time */
 	FRAME_PROCESS = 1 << 3, /* not code: the process or thread of the frames below it */
@@ -86,7 +86,7 @@ enum op_flags {
 	OP_HAS_CODE = 1 << 0,	    /* a code trace is present, maybe without frames */
 	OP_FROM_RUN = 1 << 1,	    /* not in the graph: created by a run-time record */
 	OP_COVERED = 1 << 2,	    /* a run-time record was seen for it */
-	OP_TRAINABLE = 1 << 3,	    /* in the trainable variables of its graph */
+	OP_TRAINABLE = 1 << 3,	    /* the op is among the trainable variables of its graph */
 	OP_INFERRED_FLOPS = 1 << 4, /* float_ops were computed from shapes */
 	OP_UNKNOWN_FLOPS = 1 << 5,  /* has a formula, but shapes stayed unknown */
 	OP_SHORT_TYPE = 1 << 6,	    /* a kernel: its type is its name, made short */
@@ -94,7 +94,7 @@ enum op_flags {
 		1 << 7, /* of a trace: only goes around others, as steps, ranges and sessions do */
 	OP_WAITS = 1 << 8,	  /* of a trace: only waits for others, as a synchronisation does */
 	OP_FRAMEWORK = 1 << 9,	  /* XProf counts it as an op of TensorFlow, JAX or tf.data */
-	OP_INSTRUCTION = 1 << 10, /* of a program that XLA compiled */
+	OP_INSTRUCTION = 1 << 10, /* an instruction of a program that XLA compiled */
 	OP_STEP_MARK = 1 << 11,	  /* goes around one step and has its number in the name */
 	OP_TO_HOST =
 		1 << 12, /* of a device: moves data into the host's memory, or waits for that */
@@ -117,7 +117,7 @@ enum event_phase {
 	PHASE_COUNT
 };
 
-/* The counter of a thread that says what it got of the processors since its last value: parts of that time. */
+/* The counter of a thread with the shares of processor time and waiting time since its last value. */
 #define PROCESSOR_COUNTER "processor"
 #define PROCESSOR_RUNNING "running"
 #define PROCESSOR_WAITING "waiting"
@@ -137,14 +137,14 @@ enum heap_kind {
 	HEAP_FREE,
 	HEAP_EXISTING,	    /* there before the source began; its time is not known */
 	HEAP_SEGMENT_ALLOC, /* the allocator took memory from the device */
-	HEAP_SEGMENT_FREE,  /* and gave it back */
-	HEAP_SEGMENT_MAP,   /* the same for segments that grow */
+	HEAP_SEGMENT_FREE,  /* the allocator returned a segment to the device */
+	HEAP_SEGMENT_MAP,   /* a segment that can grow was mapped (below: unmapped) */
 	HEAP_SEGMENT_UNMAP,
 	HEAP_SEGMENT_EXISTING,
 	HEAP_FREE_REQUESTED, /* released, but a stream still uses it: HEAP_FREE follows */
 	HEAP_OUT_OF_MEMORY,  /* size is the request that failed */
 	HEAP_SNAPSHOT,	     /* a marker */
-	HEAP_TOTAL	     /* only states the memory in use */
+	HEAP_TOTAL	     /* the row only states the memory in use */
 };
 
 enum fact_kind {
@@ -195,8 +195,8 @@ struct model;
 struct code_traces {
 	frame_id *frames;
 	size_t count, cap;
-	uint32_t *first, *len; /* per op: where, how many */
-	uint32_t ops;	       /* how many these two are for */
+	uint32_t *first, *len; /* for each op: index of its first frame, and number of frames */
+	uint32_t ops;	       /* number of entries in `first` and `len` */
 };
 
 /* Work that an importer defers until its result is needed. */
@@ -224,7 +224,7 @@ struct deferred_parts {
 		bool made;
 	} part[DEFERRED_COUNT];
 	struct deferred *rows, *stacks; /* work of importers */
-	atomic_uint_fast64_t tables;	/* that `rows` will add rows to */
+	atomic_uint_fast64_t tables;	/* tables to which `rows` will add rows */
 };
 
 /* Arguments of events that are not text in the input of their source: its importer makes them on demand. */
@@ -256,7 +256,7 @@ struct model {
 	const struct advice_settings *advice; /* of advise/, which reads them; NULL: the defaults */
 
 	struct buf code;	  /* undecoded code traces; see deferred */
-	struct id_map op_by_name; /* of the ids of names */
+	struct id_map op_by_name; /* id of a name → op */
 	struct map shape_map, strset_map, frame_map, stack_map, track_map, device_map, step_map,
 		metric_map;
 	uint32_t stacks_indexed; /* rows below it are found by builder_stack */
@@ -269,9 +269,9 @@ struct model {
 	size_t input_cap;
 	struct trace_listing *listings; /* likewise per source, for sources that have a listing */
 	size_t listing_cap;
-	struct args_reader *args_readers; /* likewise */
+	struct args_reader *args_readers; /* index = source id */
 	size_t args_reader_cap;
-	struct function_library *libraries; /* of graphs, until the freeze */
+	struct function_library *libraries; /* function libraries of graphs; freed by the freeze */
 	size_t library_count, library_cap;
 
 	struct backing *backing; /* our own file, when columns lie in it; backing.h */
@@ -305,7 +305,7 @@ struct trace_listing {
 	int64_t base_ns;  /* was added to every time */
 	/* Elements that did not become events, in order: place (40 bits), size (21), and flags. */
 	uint64_t *elements;
-#define LISTING_FLOW (UINT64_C(1) << 63)    /* it is the next flow, or */
+#define LISTING_FLOW (UINT64_C(1) << 63)    /* the element is the next flow … */
 #define LISTING_COUNTER (UINT64_C(1) << 62) /* the next of counters, */
 #define LISTING_ALL (UINT64_C(1) << 61)	    /* which holds all of it */
 #define LISTING_SIZE_BITS 21
@@ -327,7 +327,7 @@ static inline uint32_t listing_size(uint64_t element)
 	return (uint32_t)(element >> LISTING_PLACE_BITS) & ((UINT32_C(1) << LISTING_SIZE_BITS) - 1);
 }
 
-/* The listing of a source, made on the first call; NULL without memory. */
+/* The listing of a source, made on the first call; NULL if memory runs out. */
 struct trace_listing *model_make_listing(struct model *m, source_id source);
 /* The listing of a source; NULL when it has none. */
 static inline const struct trace_listing *model_listing(const struct model *m, uint32_t source)
@@ -335,7 +335,7 @@ static inline const struct trace_listing *model_listing(const struct model *m, u
 	return source < m->listing_cap ? &m->listings[source] : NULL;
 }
 
-/* Takes the state; false without memory. */
+/* Takes the state; false if memory runs out. */
 bool model_offer_args(struct model *m, source_id source,
 		      const struct args_reader *reader) OW_MUST_CHECK;
 /* NULL when the source has none, or its input is closed. */
@@ -349,7 +349,6 @@ static inline const struct args_reader *model_args_reader(const struct model *m,
 /* Whether some event may have arguments. */
 bool model_has_args(const struct model *m);
 
-/* ---- strings ---- */
 static inline struct str model_str(const struct model *m, str_id id)
 {
 	return m->strings.text[id.v];
@@ -357,7 +356,7 @@ static inline struct str model_str(const struct model *m, str_id id)
 /* The id of a text, or 0 when the string does not exist (or is empty). */
 str_id model_find_str(const struct model *m, struct str text);
 
-/* ---- lookups (valid before and after freeze) ---- */
+/* Lookups, valid before and after freeze. */
 op_id model_find_op(const struct model *m, struct str name);
 /* The step with that number, or nil. */
 step_id model_find_step(const struct model *m, int64_t number);
@@ -394,7 +393,7 @@ static inline const int64_t *model_dims(const struct model *m, shape_id id, int3
 	return m->dim.size + m->shape.dim_first[id.v];
 }
 
-/* ---- deferred parts: computed on first use, once, from any thread; frozen models only ---- */
+/* Deferred parts: computed on first use, once, from any thread; for frozen models only. */
 /* Ops in byte order of their names: op.count - 1 of them. NULL on failure. */
 const op_id *model_ops_by_name(struct model *m, struct ow_error *err);
 /* After this op.stack, frame and stack are filled. */
@@ -418,7 +417,6 @@ ow_status nesting_make(struct model *m, struct ow_error *err);
 ow_status name_order_make(struct model *m, struct ow_error *err);
 ow_status lookups_make(struct model *m, struct ow_error *err);
 
-/* ---- reflection, for SQL, save/load and docs ---- */
 enum table_id {
 #define MODEL_ENUM(table, doc) TABLE_##table,
 	SCHEMA_TABLES(MODEL_ENUM)
@@ -440,7 +438,7 @@ enum column_unit {
 	UNIT_BYTES,
 	UNIT_COUNT, /* may be abbreviated: 1.20k */
 	UNIT_PERCENT,
-	UNIT_FLAGS, /* of the model only */
+	UNIT_FLAGS, /* internal units of the model */
 	UNIT_ENUM   /* one of a few words */
 };
 enum column_need { NEED_ALWAYS, NEED_RARE, NEED_DEFERRED };
@@ -467,7 +465,7 @@ extern const struct table_info model_tables[TABLE_COUNT];
  * have their checksums and references checked, once: OW_E_CORRUPT, or OW_E_IO when the file became shorter. */
 ow_status model_require_rows(struct model *m, uint64_t tables, struct ow_error *err);
 
-/* ---- rows in our own file; all of these do nothing for any other model ---- */
+/* Rows in an .opw file; these functions do nothing for other models. */
 /* Checks arguments and records, which only this call checks. */
 ow_status model_verify_rest(struct model *m, struct ow_error *err);
 /* The error of a file that became shorter. */
@@ -519,7 +517,7 @@ static inline int64_t sum_mul(int64_t a, int64_t b)
 	return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
 }
 
-/* Nothing that was recorded took longer: what says so is damaged, and is set aside. */
+/* Longer durations are treated as damage and set aside: no recording is that long. */
 #define DURATION_MAX_NS (INT64_C(366) * 24 * 3600 * 1000000000)
 
 /* The same for the weight of one sample, in whatever unit: an exabyte, 31 years. */

@@ -150,7 +150,7 @@ static bool sort_names(const struct model *m, struct item *items, struct item *s
 	return ok;
 }
 
-/* False without memory. */
+/* False if memory runs out. */
 static bool fill_order(const struct model *m, op_id *order, size_t count)
 {
 	struct item *items = mem_alloc(m->mem, 2 * count * sizeof(*items));

@@ -26,13 +26,13 @@ struct sums {
 	struct mem *mem;
 	struct sum *slots;
 	size_t slot_count, used;
-	uint32_t ops, steps; /* as many of each; ops 0: hashed */
+	uint32_t ops, steps; /* sizes of the dense table; ops 0: the table is hashed instead */
 };
 
 /* The slow path of sums_find. */
 static struct sum *sums_find_slot(struct sums *s, uint32_t op, uint32_t step);
 
-/* The sum of an op in a step; NULL without memory. */
+/* The sum of an op in a step; NULL if memory runs out. */
 OW_ALWAYS_INLINE struct sum *sums_find(struct sums *s, uint32_t op, uint32_t step)
 {
 	if (OW_LIKELY(s->ops && s->slots)) {
@@ -114,7 +114,7 @@ static size_t slot_of(const struct sums *s, uint32_t op, uint32_t step)
 	return (size_t)step * s->ops + op;
 }
 
-/* The first slots, or twice as many; NULL without memory. */
+/* The first slots, or twice as many; NULL if memory runs out. */
 static struct sum *grow(struct sums *s)
 {
 	struct sums grown = { .mem = s->mem, .ops = s->ops, .steps = s->steps, .used = s->used };
@@ -151,7 +151,7 @@ static struct sum *sums_find_slot(struct sums *s, uint32_t op, uint32_t step)
 	return sum;
 }
 
-/* Adds all of the one to the other; false without memory. */
+/* Adds all sums of `from` to `to`; false if memory runs out. */
 static bool sums_add_all(struct sums *to, const struct sums *from)
 {
 	for (size_t i = 0; i < from->slot_count; i++) {
@@ -280,7 +280,7 @@ struct nesting {
 	atomic_size_t next;
 	atomic_bool failed, unsorted;
 	struct sums sums[PARALLEL_MAX];
-	uint64_t *overlaps; /* per source */
+	uint64_t *overlaps; /* one entry for each source */
 };
 
 /* State of one worker thread. */
@@ -325,7 +325,7 @@ static void choose_sums(struct nester *w, uint8_t kind)
 		       kind == TRACK_COPY || kind == TRACK_COMMUNICATION;
 }
 
-/* Adds a run whose self time is known; false without memory. */
+/* Adds a run whose self time is known; false if memory runs out. */
 OW_ALWAYS_INLINE bool sum_run(struct nester *w, uint32_t row, int64_t self)
 {
 	const struct event_table *e = &w->m->event;

@@ -17,8 +17,8 @@ struct redaction {
 	struct pseudonyms words;
 	struct buf text;
 	uint32_t old_count; /* strings before we began */
-	uint8_t *keep;	    /* per old string: KEEP_… */
-	uint32_t *named;    /* per old string: what stands for it as a name */
+	uint8_t *keep;	    /* for each old string: KEEP_… */
+	uint32_t *named;    /* for each old string: the name that replaces it */
 };
 
 typedef void (*translate_fn)(struct pseudonyms *p, struct str text, struct buf *out);
@@ -36,7 +36,7 @@ static str_id translate(struct redaction *r, str_id id, translate_fn how)
 	return builder_str(&r->b, buf_str(&r->text));
 }
 
-/* Names come again and again as inputs of other ops. */
+/* The new name of a string, with a cache, because names are repeated as inputs of other ops. */
 static str_id name_id(struct redaction *r, str_id id)
 {
 	if (id.v >= r->old_count)

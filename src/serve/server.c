@@ -163,8 +163,8 @@ static bool header_is(struct MHD_Connection *connection, const char *name, const
 	return text && strcmp(text, value) == 0;
 }
 
-/* A link or a redirection in another page (a notebook, the file that starts the browser) that leads a whole tab to what is open. That page
- * learns nothing by it. */
+/* Whether a request comes from a link or a redirection in another page (a notebook, the file that starts the
+ * browser) that opens this server in a tab. The other page cannot read the answer. */
 static bool is_visit(const struct exchange *x, struct MHD_Connection *connection)
 {
 	return x->route && x->route->open && x->route->method == SERVER_GET &&

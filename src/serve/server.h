@@ -47,8 +47,9 @@ struct server_reply {
 	struct buf body;
 	bool packed;	/* the body is already compressed with gzip */
 	bool immutable; /* may be cached for ever, because its path names its content */
-	/* Instead of a body, a reply that goes on: next appends what is new and returns false at the end. It runs on the
-	 * connection's thread and may wait, but not for longer than a second. release runs once, at the end. */
+	/* Used instead of a body, for a reply in parts: next appends new data and returns false at the end. It runs
+	 * on the connection's thread and may wait, but not for longer than a second. release is called once, at the
+	 * end. */
 	bool (*next)(void *stream, struct buf *to);
 	void (*release)(void *stream);
 	void *stream;

@@ -333,7 +333,7 @@ static bool fill_column(struct array_block *block, struct ArrowArray *array,
 		return make_numbers(block, column, rows);
 	case TYPE_BOOL:
 		return make_bools(block, column->ints, rows);
-	default: /* where they are */
+	default: /* values are used in place */
 		block->buffers[1] = column->ints;
 		return column->ints || buffer_new(block, 1, 0);
 	}

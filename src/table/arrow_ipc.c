@@ -14,7 +14,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they are");
 
-/* Room for `size` bytes before the existing ones; NULL without memory. */
+/* Makes room for `size` bytes before the existing ones; NULL if memory runs out. */
 static unsigned char *grow(struct flat *f, size_t size)
 {
 	size_t cap = f->cap;

@@ -38,13 +38,13 @@ struct arrow_node {
 };
 
 struct arrow_buffer {
-	int64_t offset, length; /* in the body */
+	int64_t offset, length; /* range in the body */
 };
 
 /* Where a message is in a file. */
 struct arrow_block {
 	int64_t offset;
-	int32_t meta_length; /* with its 8-byte prefix */
+	int32_t meta_length; /* length with its 8-byte prefix */
 	int32_t pad;
 	int64_t body_length;
 };
@@ -56,14 +56,14 @@ struct arrow_dictionary {
 	uint32_t **numbers; /* per part, by code: the number + 1, 0 = not seen; NULL = none seen */
 	struct str *texts;
 	size_t count, cap;
-	struct map map; /* by text, to the number + 1 */
+	struct map map; /* text → number + 1 */
 };
 
 /* Values of a column that wait for their batch. */
 struct arrow_column {
 	const char *name;
 	const struct table_column *c;
-	uint32_t index; /* in the table */
+	uint32_t index; /* index of the column in the table */
 	struct buf values, offsets, valid;
 	int64_t nulls;
 	struct arrow_dictionary dictionary;
@@ -75,7 +75,7 @@ struct arrow_ipc {
 	const struct table *t;
 	struct arrow_column *columns;
 	uint32_t column_count;
-	int64_t rows; /* in the columns */
+	int64_t rows; /* number of rows in the columns */
 	bool pack;    /* bodies by zstd */
 	struct flat meta;
 	struct buf body, packed;

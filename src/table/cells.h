@@ -31,8 +31,9 @@ void cell_json(struct buf *to, const struct rows *rows, const struct rows_column
 /* Writes a text as a CSV cell, quoted if necessary; for headers. */
 void cell_csv_text(struct buf *to, struct str s);
 
-/* Members of a JSON object per row. json_names makes the text before each value once: begin or between, the name in
- * quotes, after. `names` are those of all columns of the table, NULL = their own. NULL without memory. */
+/* Members of a JSON object, for each row. json_names makes the text before each value once: begin or between, the
+ * name in quotes, after. `names` are those of all columns of the table, NULL = their own. Returns NULL if memory
+ * runs out. */
 struct str *json_names(const struct rows *rows, const char *const *names, const char *begin,
 		       const char *between, const char *after, struct arena *arena,
 		       struct ow_error *err);

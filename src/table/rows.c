@@ -53,7 +53,7 @@ struct ranked {
 
 struct ranks {
 	struct arena arena;
-	uint32_t **of; /* per part, by code */
+	uint32_t **of; /* for each part: an array indexed by code */
 };
 
 static int compare_texts(const void *a, const void *b)

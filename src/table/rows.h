@@ -104,7 +104,7 @@ void rows_close(struct rows *rows);
 
 /* Restarts with the parts [first, end) in the table's order, */
 void rows_start(struct rows *rows, uint32_t first, uint32_t end);
-/* or with the items of an order. */
+/* Starts reading with the items of an order. */
 ow_status rows_start_order(struct rows *rows, const struct order_item *items, size_t count,
 			   struct ow_error *err);
 

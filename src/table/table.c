@@ -204,7 +204,8 @@ static ow_status find_parents(const struct table *t, struct arena *arena, const 
 	for (uint32_t row = 0; row < t->row_count; row++)
 		deepest = MAX(deepest, t->depth[row]);
 	parents = ARENA_ARRAY(arena, int64_t, (size_t)t->row_count + 1);
-	path = ARENA_ARRAY(arena, int64_t, (size_t)deepest + 1); /* per depth: the last row */
+	/* for each depth: the last row at that depth */
+	path = ARENA_ARRAY(arena, int64_t, (size_t)deepest + 1);
 	if (!parents || !path)
 		return error_no_memory(err);
 	for (uint32_t row = 0; row < t->row_count; row++) {

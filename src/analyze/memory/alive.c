@@ -229,7 +229,7 @@ static ow_status add_change(struct alive *a, struct sums *s, const struct heap_l
 	return stack.v ? add_line(a, s, stack, bytes, count) : OW_OK;
 }
 
-/* Returns the pending releases of that size; NULL without memory. */
+/* Returns the pending releases of that size; NULL if memory runs out. */
 static struct pending *pending_of(struct alive *a, struct sums *s, int64_t size)
 {
 	uint64_t hash = map_hash_u64((uint64_t)size, 3);
@@ -346,7 +346,7 @@ static ow_status find_alive(struct alive *a, struct heap_alive *to)
 	return OW_OK;
 }
 
-/* Returns the row of each heap's peak; NULL without memory. */
+/* Returns the row of each heap's peak; NULL if memory runs out. */
 static const uint32_t *peak_rows(struct heaps *h)
 {
 	uint32_t *rows = ARENA_ARRAY(&h->arena, uint32_t, h->count);

@@ -285,7 +285,7 @@ static bool is_of(const struct heap *heap, const struct key *key)
 	       heap->allocator.v == key->allocator.v && heap->source.v == key->source.v;
 }
 
-/* Finds or adds a heap; 0 without memory. */
+/* Finds or adds a heap; 0 if memory runs out. */
 static uint32_t find_heap(struct heaps *h, const struct key *key)
 {
 	uint64_t hash = map_hash_u64((uint64_t)key->device.v << 32 | key->allocator.v,

@@ -113,7 +113,7 @@ static int by_weight(const void *a, const void *b, void *compared)
 	return str_cmp(either(x)->name, either(y)->name);
 }
 
-/* Returns the groups ordered by name; NULL without memory. */
+/* Returns the groups ordered by name; NULL if memory runs out. */
 static const struct heap_group **ordered(struct heaps *h, const struct heap_alive *alive)
 {
 	const struct heap_group **out =

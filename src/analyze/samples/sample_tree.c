@@ -278,7 +278,7 @@ static uint32_t plain_label(struct sample_labels *l, uint32_t frame)
 	return intern(l);
 }
 
-/* Returns the label of a frame in a process; 0 without memory. */
+/* Returns the label of a frame in a process; 0 if memory runs out. */
 static uint32_t sample_label(struct sample_labels *l, frame_id frame, bool java)
 {
 	const struct frame_table *f = &l->m->frame;
@@ -305,8 +305,8 @@ static void add_number(struct buf *to, int64_t number)
 		buf_printf(to, "%" PRId64, number);
 }
 
-/* Makes the label of the process or thread of a track. *label is 0 if it needs no level of its own. False
- * without memory. */
+/* Makes the label of the process or thread of a track. *label is 0 if it needs no level of its own. False if memory
+ * runs out. */
 static bool sample_track_label(struct sample_labels *l, track_id track, bool several,
 			       uint32_t *label)
 {

@@ -13,11 +13,11 @@ struct sample_choice {
 	struct event_filter filter;
 	str_id name, unit;
 	enum column_unit shown_as;
-	uint8_t *wanted; /* per metric */
+	uint8_t *wanted; /* one entry for each metric: whether its samples count */
 	bool unfiltered; /* all samples of the metric count, but for: */
 	/* Per track: a thread that mostly waits, of which only the time on a processor counts. NULL: there is none. */
 	uint8_t *waits;
-	uint8_t *cpu; /* per metric: that time */
+	uint8_t *cpu; /* one entry for each metric: whether it is processor time */
 	uint32_t waiting_count;
 };
 
@@ -65,16 +65,15 @@ ow_status samples_left_out(const struct sample_choice *c, const struct view_opti
 ow_status samples_add_footer(const struct sample_choice *c, const struct view_options *options,
 			     struct table *out, struct ow_error *err);
 
-/* Returns, for each stack, the sum of the weights of the samples that count. NULL without
- * memory. */
+/* Returns, for each stack, the sum of the weights of the samples that count. NULL if memory runs out. */
 int64_t *samples_by_stack(const struct sample_choice *c, struct arena *scratch);
 
-/* The name of a frame: its function, else file and line, else the module, else "[unknown]". The text belongs to the model or the arena;
- * ptr is NULL without memory. */
+/* The name of a frame: its function, else file and line, else the module, else "[unknown]". The text belongs to the
+ * model or the arena; ptr is NULL if memory runs out. */
 struct str sample_frame_name(const struct model *m, frame_id frame, struct arena *arena);
 
-/* Returns what a cost adds to the base of shares: the absolute value, because released memory counts, too,
- * so that no share exceeds 100 %. */
+/* The amount that a cost adds to the base of shares: its absolute value, because released memory counts, too, so
+ * that no share exceeds 100 %. */
 static inline int64_t samples_size(int64_t cost)
 {
 	return cost < 0 ? -MAX(cost, -INT64_MAX) : cost;
@@ -95,9 +94,10 @@ void samples_set_cost(struct table *out, uint32_t row, uint32_t first, int64_t s
 /* Returns the column unit for a unit of the model. */
 enum column_unit sample_unit(struct str unit);
 
-/* Per group of frames (`groups`: frame → group, below `count`): the samples whose stack contains a frame of the group, each once.
- * `used` are the stacks with samples and their callers; all their frames have a group. One walk, however deep the stacks are.
- * NULL without memory. */
+/* Per group of frames (`groups`: frame → group, below `count`): the samples whose stack contains a frame of the group,
+ * each once. `used` are the stacks with samples and their callers; all their frames have a group. One walk, however
+ * deep the stacks are. NULL if memory runs out.
+ */
 int64_t *samples_totals(const struct model *m, const int64_t *self, const bool *used,
 			const uint32_t *groups, size_t count, struct arena *scratch);
 
@@ -132,8 +132,8 @@ void sample_functions_sort(struct functions *f, bool by_totals);
 
 /* Returns whether a file belongs to an installed package or an interpreter, not to the user. */
 bool line_is_library(struct str file);
-/* Returns, for each stack, the innermost frame of the user's own code, or else the innermost frame. NULL
- * without memory. */
+/* Returns, for each stack, the innermost frame of the user's own code, or else the innermost frame. NULL if memory
+ * runs out. */
 uint32_t *line_own_frames(const struct model *m, struct arena *scratch);
 
 /* Writes "file:12 function", as far as these are known. */

@@ -74,7 +74,8 @@ static bool collect_runs(struct run_collector *c, const struct event_filter *fil
 	return true;
 }
 
-/* Sorts runs by op, in the order in which they were found, and sums up what came before each: shares need it to add up exactly. */
+/* Sorts runs by op, in the order in which they were found, and computes the sum before each run, so that shares add
+ * up exactly. */
 static bool sort_runs(struct run_collector *c, struct arena *arena)
 {
 	struct stack_runs *out = c->out;

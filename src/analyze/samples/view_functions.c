@@ -49,8 +49,8 @@ static bool add_without_stack(struct functions *f, int64_t self)
 	return function != 0;
 }
 
-/* Finds stacks of samples whose weight was set to 0, so that their functions are shown, too. NULL without
- * memory. */
+/* Finds stacks of samples whose weight was set to 0, so that their functions are shown, too. NULL if memory runs
+ * out. */
 static bool *stacks_without_weight(const struct functions *f)
 {
 	const struct sample_table *s = &f->m->sample;

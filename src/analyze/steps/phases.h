@@ -112,7 +112,7 @@ struct phase_group {
 	bool has_device;
 	uint32_t steps;
 	bool known;	 /* the group consists of steps; else of whole recordings */
-	bool processors; /* as `processors` in struct phases */
+	bool processors; /* see struct phases, field `processors` */
 	int64_t time_ns, between_ns;
 	struct phase_sums sums;
 	int64_t launch_gap_ns, dependency_gap_ns, queue_delay_ns;

@@ -25,9 +25,9 @@ ow_status processors_find(const struct model *m, struct arena *arena, struct pro
 			  struct ow_error *err);
 
 /*
- * Divides the time of a step [from, to) again. The wait for a processor is taken from the time without recorded calls first,
- * then from what the host does, in proportion and as far as it did not run, then from other calls: where the wait was is not known.
- * What the thread ran beyond its recorded calls is host code.
+ * Divides the time of a step [from, to) again. The wait for a processor is taken first from the time without recorded
+ * calls, then from host code, in proportion and as far as the thread did not run, then from other calls, because it is
+ * unknown where the wait was. Running time beyond the recorded calls is host code.
  */
 void processors_apply(const struct processor_use *use, int64_t from, int64_t to, bool has_device,
 		      struct phase_sums *sums);

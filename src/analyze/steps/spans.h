@@ -18,12 +18,12 @@ struct span_list {
 	size_t count, cap;
 };
 
-/* Adds a span; empty spans are ignored. False without memory. */
+/* Adds a span; empty spans are ignored. False if memory runs out. */
 bool spans_add(struct span_list *list, struct mem *mem, int64_t begin, int64_t end) OW_MUST_CHECK;
 /* Adds all spans of `from`. */
 bool spans_add_all(struct span_list *list, struct mem *mem,
 		   const struct span_list *from) OW_MUST_CHECK;
-/* Sorts and joins the spans; false without memory. */
+/* Sorts and joins the spans; false if memory runs out. */
 bool spans_finish(struct span_list *list, struct mem *mem) OW_MUST_CHECK;
 void spans_release(struct span_list *list, struct mem *mem);
 

@@ -63,7 +63,7 @@ static struct str base_name(struct str file)
 	return slash == STR_NONE ? file : str_skip(file, slash + 1);
 }
 
-/* Returns the number of a label text and adds it if it is new; 0 without memory. */
+/* Returns the number of a label text and adds it if it is new; 0 if memory runs out. */
 static uint32_t intern_label(struct code_lines *l, struct str text)
 {
 	uint64_t hash = str_hash(text);
@@ -103,7 +103,7 @@ static uint32_t make_label(struct code_lines *l, uint32_t frame, bool gradient)
 	return label;
 }
 
-/* Returns the label of a frame and makes it if necessary; 0 without memory. */
+/* Returns the label of a frame and makes it if necessary; 0 if memory runs out. */
 static uint32_t code_lines_label(struct code_lines *l, uint32_t frame, bool gradient)
 {
 	uint32_t *known = &l->frame_label[gradient][frame];
@@ -225,7 +225,7 @@ uint32_t code_lines_append(struct code_lines *l, uint32_t parent, uint32_t label
 	return id;
 }
 
-/* Adds a line in front of its siblings; 0 without memory. */
+/* Adds a line in front of its siblings; 0 if memory runs out. */
 static uint32_t code_lines_add(struct code_lines *l, uint32_t parent, uint32_t label, bool gradient)
 {
 	uint8_t before = l->count ? l->children[parent] : 0;

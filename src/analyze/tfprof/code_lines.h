@@ -48,8 +48,8 @@ struct code_lines {
 	int64_t unaccounted;	/* number of forward names without an op */
 };
 
-/* Builds the lines of all ops with stacks: nodes, labels (also the tree's) and line_of. OW_E_NOT_FOUND
- * when there are none. code_lines_release is due in any case. */
+/* Builds the lines of all ops with stacks: nodes, labels (also the tree's) and line_of. OW_E_NOT_FOUND when there
+ * are none. the caller calls code_lines_release in any case. */
 void code_lines_init(struct code_lines *l, struct account *a);
 ow_status code_lines_build(struct code_lines *l);
 void code_lines_release(struct code_lines *l);

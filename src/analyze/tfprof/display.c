@@ -17,7 +17,7 @@ struct shown {
 	uint32_t top_count;
 	bool lifted; /* some node is shown below a node that is not its parent */
 
-	/* Arrays for lifted nodes only, in walking order; 0 is the root. */
+	/* Arrays with an entry for each lifted node only, in walking order; entry 0 is the root. */
 	uint32_t *node;		/* number of the node in the hierarchy */
 	uint32_t *parent;	/* place of the shown parent in this list */
 	uint32_t *first, *list; /* children of i: list[first[i]] … list[first[i + 1]] */

@@ -73,8 +73,8 @@ static uint32_t add_node(struct scopes *s, uint32_t parent, uint32_t after, uint
 	return id;
 }
 
-/* The child of `parent` with that name, made if need be; 0 without memory. Siblings are in order; those
- * that sort after it here start with its name. */
+/* The child of `parent` with that name, added if necessary; 0 if memory runs out. Siblings are sorted; those that
+ * sort after it here start with its name. */
 static uint32_t find_child(struct scopes *s, uint32_t parent, uint32_t op, struct str name)
 {
 	uint32_t at = s->nodes[parent].last;

@@ -33,7 +33,7 @@ static const struct heap_group *largest_group(const struct heap_alive *alive)
 	return NULL;
 }
 
-/* What no group of this kind has. */
+/* The bytes in use that no group of this kind has. */
 static int64_t unknown_bytes(const struct heap *heap, const struct heap_alive *alive,
 			     enum heap_grouping by)
 {
@@ -45,7 +45,7 @@ static int64_t unknown_bytes(const struct heap *heap, const struct heap_alive *a
 	return heap->peak - known;
 }
 
-/* "84 %", and never 0 % of what is there. */
+/* Writes a percentage, "84 %"; a part above zero is never shown as 0 %. */
 static void add_percent(struct buf *text, int64_t part, int64_t all)
 {
 	double percent = 100.0 * (double)part / (double)all;

@@ -54,7 +54,8 @@ static bool skip_words(struct str *text, const char *words)
 	return true;
 }
 
-/* "62 % of a step is exposed communication; …" begins a verdict: "62 % of a step", and what comes behind the words of the class. */
+/* Splits a verdict such as "62 % of a step is exposed communication; …" into its share, "62 % of a step", and the
+ * text after the words of the class. */
 static bool split_lead(struct str verdict, enum phase_class class, struct str *share,
 		       struct str *rest)
 {

@@ -133,7 +133,7 @@ static bool find_offset(const struct runs *first, const struct runs *other, int6
 			for (size_t n = 0; n < other->count; n++)
 				agree += is_same(first, &other->list[n], tried, near, &at);
 			if (best && is_within(distance(tried, found), 2 * near)) {
-				best = MAX(best, agree); /* the same offset was found again */
+				best = MAX(best, agree); /* another pair gives the same offset */
 			} else if (agree > best) {
 				second = best;
 				best = agree;

@@ -73,7 +73,7 @@ static bool grow_items(struct device_list *t)
 	return true;
 }
 
-/* Finds or adds the item of a device; 0 without memory. */
+/* Finds or adds the item of a device; 0 if memory runs out. */
 static uint32_t item_of(struct device_list *t, struct str name, uint8_t kind)
 {
 	struct str canonical = lower(&t->scratch, name);

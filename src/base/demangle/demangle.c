@@ -62,7 +62,7 @@ static uint32_t parse_operator_name(struct parser *p, struct name_state *state);
 static uint32_t parse_template_args(struct parser *p, bool tag);
 static uint32_t parse_expression(struct parser *p);
 
-/* Adds a node. Returns 0 without memory, or if there are more nodes than any real name has. */
+/* Adds a node. Returns 0 if memory runs out, or if there are more nodes than any real name has. */
 static uint32_t add_node(struct parser *p, enum demangle_kind kind, uint32_t a, uint32_t b,
 			 struct str text)
 {

@@ -217,7 +217,7 @@ static uint32_t find_state(const struct regex *re, uint64_t hash, uint32_t count
 	return 0;
 }
 
-/* Returns the state of the set found[0..count); 0 without memory. */
+/* Returns the state of the set found[0..count); 0 if memory runs out. */
 static uint32_t intern(struct regex *re, uint32_t count, enum before before)
 {
 	uint64_t hash = map_hash_u64(before, count);

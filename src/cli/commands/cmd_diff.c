@@ -13,8 +13,8 @@ struct diff_args {
 	size_t base_first, base_end, new_first, new_end;
 };
 
-/* --base A1 A2 … --new B1 B2 …: what follows an option up to the next one is its side. Its first file is the value of the option, and
- * goes back among the others. */
+/* Reads --base A1 A2 … --new B1 B2 …: the arguments after an option, up to the next one, are the files of its side.
+ * The first file, which is the value of the option, is put back among the others. */
 static bool begin_side(struct args *args, const struct option *option, const char *value)
 {
 	struct diff_args *own = args->own;

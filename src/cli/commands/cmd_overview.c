@@ -590,7 +590,7 @@ static const char *peak_grouping(const ow_result *r)
 	return NULL;
 }
 
-/* The row for what no group has; it is behind the groups. UINT32_MAX: all is known. */
+/* The row for memory without a known group, which comes after the groups; UINT32_MAX: there is none. */
 static uint32_t unknown_row(const ow_result *r, const char *by, struct str device)
 {
 	for (uint32_t i = 0; i < ow_result_rows(r); i++)

@@ -190,7 +190,7 @@ static const char *shade(double ratio)
 
 #define MAP_LEFT 7 /* columns before the first step */
 
-/* Reads the ratio at *at, and moves on to what follows it; NaN for null. */
+/* Reads the ratio at *at, and moves *at after it; NaN for null. */
 static double take_ratio(const char **at)
 {
 	double ratio;
@@ -206,7 +206,8 @@ static double take_ratio(const char **at)
 	return ratio;
 }
 
-/* One row "[rank, ratio, …]": a mark for each `each` steps, which is that of the largest ratio. Returns what follows the row. */
+/* Prints one row "[rank, ratio, …]": a mark for every `each` steps, chosen by the largest ratio. Returns the text
+ * after the row. */
 static const char *print_map_row(const char *at, unsigned each)
 {
 	char *end;

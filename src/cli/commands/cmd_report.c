@@ -13,7 +13,8 @@ struct report_args {
 	struct ow_list base;
 };
 
-/* The two sides of a comparison: the files of --base as one profile, and each file of both sides as a run of its own where there are several. */
+/* The two sides of a comparison: the files of --base as one profile, and, if there are several, each file of both
+ * sides as a separate run. */
 struct comparison {
 	ow_profile *base;
 	/* profiles of the runs, the base's first; NULL if each side is one run */

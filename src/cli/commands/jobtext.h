@@ -18,9 +18,9 @@ enum job_order {
 	ORDER_THROUGHPUT,
 	ORDER_TREND,
 	ORDER_INPUT,
-	ORDER_WAIT, /* by waiting for other ranks */
+	ORDER_WAIT, /* sort by time waiting for other ranks */
 	ORDER_CPU,
-	ORDER_QUEUE, /* by waiting for a processor */
+	ORDER_QUEUE, /* sort by time waiting for a processor */
 	ORDER_MEMORY,
 	ORDER_READ,
 	ORDER_WRITTEN,

@@ -59,8 +59,7 @@ bool live_pids(const struct args *args, int64_t *pids);
 void live_message(void *arg, const char *text, size_t len);
 /* Returns whether no signal was caught; for ow_record_options. */
 bool live_keep_going(void *arg);
-/* Returns a name such as opwatch-20261116-030405.opw, in the working directory; NULL without
- * memory. */
+/* Returns a name such as opwatch-20261116-030405.opw, in the working directory; NULL if memory runs out. */
 const char *recording_name(struct arena *arena);
 void print_recording(const char *path, const struct ow_record_summary *summary);
 /* Prints "x.opw: the last 2.0 s of job train, 10 records and 20 stacks of 1 process". */

@@ -24,7 +24,7 @@ typedef void (*complete_fn)(void *arg, struct str before, struct completions *ou
 
 struct line_reader;
 
-/* Opens a reader, which is interactive if standard input is a terminal. NULL without memory. */
+/* Opens a reader, which is interactive if standard input is a terminal. NULL if memory runs out. */
 struct line_reader *line_open(const char *prompt, complete_fn complete, void *arg);
 /* Sets the prompt from the next line on; the text must outlive its use. */
 void line_prompt(struct line_reader *reader, const char *prompt);

@@ -352,7 +352,7 @@ static bool unknown_option(struct str word, struct str name)
 	return false;
 }
 
-/* Turns "--max-depth" into -max_depth, as on the command line; NULL without memory. */
+/* Turns "--max-depth" into -max_depth, as on the command line; NULL if memory runs out. */
 static const char *plain_name(struct shell *shell, struct str word)
 {
 	char *name = arena_cstr(&shell->line, word), *from = name;

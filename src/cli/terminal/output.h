@@ -57,7 +57,7 @@ struct page {
 	size_t len;
 };
 
-/* Returns the stream to write to; standard output without memory. */
+/* Returns the stream to write to; standard output if memory runs out. */
 FILE *page_open(struct page *page);
 /* Shows the text; returns as output_end does. */
 bool page_close(struct page *page, bool paging, uint32_t height);

@@ -21,8 +21,8 @@ void signals_pass_on(void);
 void signals_guard_cut(const char *file, const char *folder);
 void signals_guard_end(void);
 
-/* ---- a file for the time of a command, in a folder of its own that only this user may read. Every end of the program but
- * SIGKILL removes both. ---- */
+/* A temporary file for the duration of a command, in a folder that only this user may read. Every end of the program
+ * but SIGKILL removes both. */
 
 struct scratch {
 	char *folder, *path; /* paths; NULL: not created */
@@ -33,8 +33,8 @@ bool scratch_make(struct scratch *scratch, struct arena *arena, const char *name
 /* Removes file and folder, if they were created. */
 void scratch_drop(struct scratch *scratch);
 
-/* ---- a recording or profile for standard output (-o -). It is not written from front to back, so it is made in a
- * temporary file first and copied when it is whole. ---- */
+/* A recording or profile for standard output (-o -). It cannot be written sequentially, so it is made in a temporary
+ * file first and copied when it is complete. */
 
 struct args;
 
@@ -44,8 +44,8 @@ struct piped {
 };
 
 bool is_standard_output(const char *path);
-/* Replaces *path by a temporary file when it is standard output. Returns EXIT_GOOD, or reports what is wrong: a recording
- * cannot be written to a terminal. */
+/* Replaces *path by a temporary file when it is standard output. Returns EXIT_GOOD, or reports the problem: a
+ * recording cannot be written to a terminal. */
 int piped_begin(struct piped *piped, const struct args *args, const char **path);
 /* If `code` is EXIT_GOOD, copies the file to standard output. Removes the file and returns the exit code. */
 int piped_end(struct piped *piped, int code);

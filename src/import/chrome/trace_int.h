@@ -380,7 +380,7 @@ static inline str_id trace_str_id(const struct trace_names *names, uint32_t stri
 	return (str_id){ string == names->string_count ? 0 : string };
 }
 
-/* import_trace.c: room for rows. */
+/* import_trace.c: frees rows that are not needed any more. */
 /* Free parts of the rows when they have been placed or listed: places of elements, points with
  * counters, all rows. */
 void trace_worker_drop_elements(struct trace_worker *w);
@@ -396,7 +396,7 @@ static inline bool trace_slice_room(struct trace_worker *w)
 }
 bool trace_add_mark(struct trace_worker *w, const struct trace_mark *mark);
 
-/* Makes room for one more row in an array; NULL without memory. */
+/* Makes room for one more row in an array; NULL if memory runs out. */
 #define TRACE_NEW_ROW(w, array, count_, cap_)                                                      \
 	({                                                                                         \
 		void *ptr_ = (w)->array;                                                           \
@@ -414,7 +414,7 @@ bool trace_add_mark(struct trace_worker *w, const struct trace_mark *mark);
 void trace_take_event(struct trace_worker *w, const struct json_event *ev);
 
 /* import_trace.c: strings and tracks. */
-/* Adds a text; TRACE_FULL without memory. */
+/* Adds a text; TRACE_FULL if memory runs out. */
 uint32_t trace_dict_add_hashed(struct trace_dict *d, struct mem *mem, struct str raw,
 			       uint64_t hash);
 static inline uint32_t trace_dict_add(struct trace_dict *d, struct mem *mem, struct str raw)
@@ -441,10 +441,10 @@ static inline void trace_dict_prefetch_text(const struct trace_dict *d, uint64_t
 	__builtin_prefetch(d->bytes + (size_t)slot->place * 8);
 	__builtin_prefetch(d->bytes + (size_t)slot->place * 8 + slot->len);
 }
-/* Returns the properties of a category; NULL without memory. */
+/* Returns the properties of a category; NULL if memory runs out. */
 const struct trace_category *trace_dict_category(struct trace_dict *d, struct mem *mem,
 						 uint32_t category);
-/* Returns the type of an op with that label, to be set; NULL without memory. */
+/* Returns the type of an op with that label, to be set; NULL if memory runs out. */
 uint32_t *trace_dict_type(struct trace_dict *d, struct mem *mem, uint32_t label);
 uint32_t trace_tracks_add(struct trace_tracks *t, struct mem *mem, const struct trace_track *key);
 #define TRACE_FULL UINT32_MAX
@@ -458,7 +458,7 @@ void trace_names_release(const struct trace_job *job, const struct trace_raw *ro
 			 struct trace_names *names);
 void trace_tally_release(const struct trace_job *job, const struct trace_names *names,
 			 struct trace_tally *tally);
-/* Finds or adds the lane of that key; TRACE_FULL without memory. Text ids are model strings. */
+/* Finds or adds the lane of that key; TRACE_FULL if memory runs out. Text ids are model strings. */
 uint32_t trace_lane_of(const struct trace_job *job, struct trace_names *names,
 		       const struct trace_track *key);
 

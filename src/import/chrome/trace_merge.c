@@ -51,8 +51,8 @@ struct numbering {
 	struct map old; /* numbers of the other strings */
 };
 
-/* Returns the local number of a string: new strings of the model first, in order, then the empty text,
- * then all others. 0 without memory. */
+/* Returns the local number of a string: new strings of the model first, in order, then the empty text, then all
+ * others. 0 if memory runs out. */
 static uint32_t number_of(struct numbering *n, uint32_t string)
 {
 	struct merging *t = n->t;

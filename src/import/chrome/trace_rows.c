@@ -582,8 +582,8 @@ static void take_sequence(struct trace_worker *w, const struct picked *picked, s
 		w->slices.number[at].sequence = trace_sequence(number, thread > 0);
 }
 
-/* The one argument that makes a difference to what the slice is. Strings are hashed, and their slots
- * fetched, while the rest of the event is read. */
+/* The one argument that affects the kind of the slice. Strings are hashed, and their slots prefetched, while the
+ * rest of the event is read. */
 static struct picked pick_arg(struct trace_worker *w, const struct json_event *ev,
 			      enum trace_wanted wanted)
 {
@@ -644,9 +644,10 @@ OW_ALWAYS_INLINE bool is_memory_event(const struct json_event *ev)
 	       memcmp(name->at, MEMORY_EVENT, sizeof(MEMORY_EVENT) - 1) == 0;
 }
 
-/* What a [memory] event of PyTorch says, kept while its arguments are at hand: they lie all over the file, and
- * reading them again would take longer than all else that is done with them. interpret_memory.c reads what is
- * missing here: names written with escapes, arguments that an end adds. */
+/* Stores the content of a PyTorch [memory] event while its arguments are in memory: they are spread over the file, and
+ * reading them again would take longer than everything else. interpret_memory.c reads what is missing here: names
+ * written with escapes, arguments that an end adds.
+ */
 static void take_change(struct trace_worker *w, const struct json_event *ev, size_t slice)
 {
 	struct memory_change *c = TRACE_NEW_ROW(w, changes, change_count, change_cap);

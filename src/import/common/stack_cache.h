@@ -16,7 +16,7 @@ struct stack_cache {
 	} slots[STACK_CACHE_SLOTS];
 };
 
-/* Makes a cache; NULL without memory. */
+/* Makes a cache; NULL if memory runs out. */
 static inline struct stack_cache *stack_cache_new(struct mem *mem)
 {
 	return mem_zalloc(mem, sizeof(struct stack_cache));

@@ -21,7 +21,7 @@ struct name_sums {
 
 void name_sums_init(struct name_sums *s, struct mem *mem);
 void name_sums_release(struct name_sums *s);
-/* Adds to the sum of a name; false without memory. */
+/* Adds to the sum of a name; false if memory runs out. */
 bool name_sums_add(struct name_sums *s, str_id name, int64_t value);
 
 /* Adds a list of [name, sum], the largest first, ties by name. */

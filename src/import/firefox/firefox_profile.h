@@ -99,18 +99,18 @@ struct fx_payload {
 };
 
 struct fx_lib {
-	str_id name;	     /* its path, if known */
+	str_id name;	     /* path of the library, if known */
 	uint64_t start, end; /* addresses of its mapping; 0 in processed profiles */
 };
 
 struct fx_category {
 	str_id name, label;
-	int64_t sum; /* of the weights of samples in it */
+	int64_t sum; /* sum of the weights of samples in it */
 };
 
 struct fx_stacks {
 	stack_id *stacks;
-	uint16_t *categories; /* of each, + 1 */
+	uint16_t *categories; /* for each item: its category + 1 */
 	size_t count;
 	bool made;
 };
@@ -165,14 +165,10 @@ struct firefox {
 	uint64_t rounded, unequal, unmatched, unfinished, no_time;
 };
 
-/* ---- import_firefox.c ---- */
-
 /* Notes that the document ends or is damaged here. */
 void fx_cut(struct firefox *f);
 /* Skips a value; false when the document ends in it. */
 bool fx_skip(struct firefox *f);
-
-/* ---- firefox_tables.c ---- */
 
 /* If the last key names a table or strings, reads its value into `to` and sets *taken. */
 ow_status fx_read_table(struct firefox *f, struct fx_tables *to, bool *taken);
@@ -201,11 +197,9 @@ static inline const struct fx_table *fx_table(const struct firefox *f, enum fx_t
 }
 str_id fx_string(struct firefox *f, int64_t index);
 
-/* The stacks of the current thread, by index in its table; NULL without memory. */
+/* The stacks of the current thread, indexed as in its table; NULL if memory runs out. */
 const struct fx_stacks *fx_stacks_of(struct firefox *f);
 void fx_stacks_release(struct firefox *f, struct fx_stacks *s);
-
-/* ---- firefox_rows.c ---- */
 
 /* Adds samples and markers of the current thread. */
 ow_status fx_add_thread(struct firefox *f);

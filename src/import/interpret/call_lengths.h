@@ -17,7 +17,7 @@
 struct call_lengths {
 	uint64_t count;
 	double sum_ns;
-	uint64_t short_count; /* of calls shorter than SINGLE_CALL_NS */
+	uint64_t short_count; /* number of calls shorter than SINGLE_CALL_NS */
 	double short_ns;
 	int64_t longest[SINGLE_CALL_MOST + 1]; /* descending */
 };

@@ -17,7 +17,7 @@ enum trace_layer {
 	LAYER_THREAD,  /* activity of a thread */
 	LAYER_FRAMES,  /* call stack of a thread */
 	LAYER_DEVICE,  /* work on a device */
-	LAYER_DERIVED, /* repeats what other slices of the device say */
+	LAYER_DERIVED, /* the slice repeats other slices of the device */
 	LAYER_SPAN,    /* bookkeeping of the profiler */
 	LAYER_ASYNC    /* not bound to a thread */
 };
@@ -37,9 +37,10 @@ static inline uint32_t trace_sequence(int64_t number, bool backward)
 	return (uint32_t)(number + 1) << 1 | backward;
 }
 
-/* What an importer knows of its events before there are ops, and the model has no column for. Entry i is of event first + i. The
- * importer fills it beside the rows that it adds; interpret_trace makes the ops, writes event.op and empties the draft. Until
- * then event.op of these rows has no meaning. */
+/* Data of events that the model has no column for, used before there are ops. Entry i belongs to event first + i. The
+ * importer fills it together with the rows that it adds; interpret_trace makes the ops, writes event.op and empties the
+ * draft. Until then event.op of these rows has no meaning.
+ */
 struct event_draft {
 	struct mem *mem;
 	uint32_t first;
@@ -100,7 +101,8 @@ str_id iterator_stage(struct builder *b, struct str name);
 /* Keys of the top-level object that identify producers. */
 enum trace_member_bit {
 	MEMBER_SCHEMA_VERSION = 1 << 0,
-	MEMBER_DEVICE_PROPERTIES = 1 << 1, /* or computeProperties, distributedInfo */
+	/* the member deviceProperties, computeProperties or distributedInfo */
+	MEMBER_DEVICE_PROPERTIES = 1 << 1,
 	MEMBER_BASE_TIME = 1 << 2,
 	MEMBER_HIGHRES_TICKS = 1 << 3,
 	MEMBER_BEGINNING_OF_TIME = 1 << 4,
@@ -113,8 +115,8 @@ int32_t interpret_file_rank(struct str path);
 /* Whether the program of this title (source.producer) writes files of single steps, whose pids are rows of a picture, not processes. */
 bool interpret_writes_steps(struct str title);
 
-/* What a [memory] event of PyTorch's profiler says. They are many and all over the file, so that its arguments are
- * best read when the event is. */
+/* Name of PyTorch's memory events. They are many and spread over the file, so their arguments are read together with
+ * the event. */
 #define MEMORY_EVENT "[memory]"
 struct memory_change {
 	int64_t bytes, allocated, reserved, type, number;
@@ -150,7 +152,8 @@ struct interpret_input {
 	bool only_slices;      /* all events are complete slices (X) */
 	/* written by our own recorder (journal_rows.c), which knows its steps */
 	bool recorded;
-	bool xspace; /* from an XSpace, whose importer has read what a trace has in arguments */
+	/* the source is an XSpace, whose importer has already read what a trace has in arguments */
+	bool xspace;
 	const struct op_hint *hints; /* hints by string */
 	uint32_t hint_count;	     /* number of strings in it */
 	uint32_t first_link;	     /* first link of the source; 0 = none */
@@ -170,9 +173,8 @@ struct interpret_input {
  * tracks, and by time in each. Makes the ops that the draft names. */
 ow_status interpret_trace(struct builder *b, const struct interpret_input *in);
 
-/* ---- names of TensorFlow and JAX ----
- * Which of their operations the text of an event is, if any. The rules are those of XProf, so that sums over "ops"
- * are sums over the same events. Also used by the importer of XSpace. */
+/* Names of TensorFlow and JAX: the kind of op that the text of an event stands for, if any. The rules are those of
+ * XProf, so that sums over "ops" are sums over the same events. Also used by the importer of XSpace. */
 
 enum tf_op_kind {
 	TF_OP_NONE, /* an annotation or a call of the runtime */

@@ -43,7 +43,7 @@ struct tensor {
 /* A run of such an operator. */
 struct product {
 	uint32_t event;
-	uint32_t work[2]; /* its longest kernels, 0 for none */
+	uint32_t work[2]; /* the op's two longest kernels; 0 = none */
 	double flops, bytes;
 	bool backward; /* two products: the gradients of the image and of the weights */
 };

@@ -246,8 +246,8 @@ static ow_status stacks_of_arguments(struct interpret *x)
 	return status;
 }
 
-/* Slices without a stack get that of the innermost slice around them which has one: calls of a device's library have no arguments
- * that say it, and what they launch is to be found from the operator's line. */
+/* Gives slices without a stack that of the innermost enclosing slice which has one: calls of a device's library have
+ * no stack among their arguments, and the work that they launch should have the operator's line. */
 static ow_status pass_to_inner(struct interpret *x, struct open_frames *open)
 {
 	const struct event_table *e = &x->m->event;
@@ -289,8 +289,8 @@ static stack_id outside_of_enter(const struct model *m, stack_id stack)
 	return stack;
 }
 
-/* The time of a range belongs to what runs in it, never to the line that opens it. Ranges that say what they do, as a loader's, keep
- * the line that waits for them. */
+/* Removes the line from ranges: the time of a range belongs to the code that runs in it, never to the line that
+ * opens it. Ranges of waits, such as a loader's, keep the line that waits. */
 static void correct_ranges(struct interpret *x)
 {
 	const struct event_table *e = &x->m->event;

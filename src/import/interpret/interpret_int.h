@@ -19,8 +19,6 @@
 int64_t trailing_number(struct str text);
 bool str_has_ignoring_case(struct str s, const char *lower);
 
-/* ---- the pass ---- */
-
 /* Events of a track: rows [first, last). */
 struct interpret_track {
 	uint32_t first, last;
@@ -39,7 +37,7 @@ struct interpret_markers {
 	size_t count, cap;
 };
 
-/* What an op will be; all strings. */
+/* An op before it is made; all fields are strings. */
 struct op_draft {
 	str_id type, device;
 	uint32_t flags;
@@ -76,20 +74,21 @@ struct interpret {
 	uint8_t *name_known;
 	uint32_t *first_of;	     /* string → the first event called so, 0 = none */
 	struct interpret_rows names; /* strings with a first event: other files have far more */
-	struct op_draft *drafts;     /* by string: ops to be */
+	struct op_draft *drafts;     /* drafts of ops, indexed by string */
 	size_t draft_cap;
 
-	bool shared;		  /* several threads are at it: what is looked up is not kept */
+	bool shared;		  /* several threads read, so lookups are not cached */
 	bool has_device;	  /* some device track has slices */
 	bool no_phases, no_steps; /* times are made up */
 	struct interpret_markers markers;
 	step_id only_step; /* without markers */
 	int64_t *
 		own_steps; /* [event - first_event]: the step that its arguments give; NULL = none */
-	char title[64];	   /* of the producer, for people */
+	char title[64];	   /* name of the producer, for people */
 };
 
-/* What a producer adds to the interpretation. Where a function is NULL, the general rules for traces apply. */
+/* The functions that a producer adds to the interpretation. Where a function is NULL, the general rules for traces
+ * apply. */
 struct producer {
 	const char *name;  /* for tests and docs */
 	const char *title; /* for people */
@@ -112,8 +111,6 @@ struct producer {
 #define PRODUCER(name) extern const struct producer producer_##name;
 #include "import/interpret/producers.def"
 #undef PRODUCER
-
-/* ---- reading what the importer made ---- */
 
 /* The name of an event's op; while there are no ops, that in the draft. */
 static inline str_id interpret_op_name(const struct interpret *x, uint32_t event)
@@ -188,7 +185,8 @@ static inline ow_status interpret_no_memory(struct interpret *x)
 {
 	return builder_fail(x->b, error_no_memory(x->err));
 }
-/* Events are no longer what the file says of them, see struct trace_listing. */
+/* Marks that events differ from the file, so that the file's list cannot be restored from them; see struct
+ * trace_listing. */
 static inline void interpret_not_as_listed(struct interpret *x)
 {
 	if (x->source.v < x->m->listing_cap)
@@ -200,8 +198,6 @@ bool interpret_on_host(const struct interpret *x, uint32_t track);
 bool interpret_has_process(const struct interpret *x, bool (*test)(struct str process));
 /* Whether the test holds for the name of some event. */
 bool interpret_has_name(const struct interpret *x, bool (*test)(struct str name));
-
-/* ---- interpret.c: arguments of events ---- */
 
 ow_status interpret_rows_add(struct interpret *x, struct interpret_rows *rows, uint32_t event);
 void interpret_rows_release(struct interpret *x, struct interpret_rows *rows);
@@ -216,20 +212,19 @@ bool interpret_number(struct json_value value, int64_t *number);
 /* The decoded text of a value, interned; nil for none. */
 str_id interpret_string(struct interpret *x, struct json_value value);
 
-/* ---- interpret.c: ops ---- */
-
 /* Makes the event a run of the op of that name; the event keeps its own name. Call it before interpret_make_ops. */
 ow_status interpret_rename(struct interpret *x, uint32_t event, str_id name);
 /* All events of the first name. */
 ow_status interpret_rename_all(struct interpret *x,
-			       const str_id *to); /* by string, of x->string_count */
-/* The draft of the op of that name; NULL without memory. */
+			       /* indexed by string, with x->string_count entries */
+			       const str_id *to);
+/* The draft of the op with that name; NULL if memory runs out. */
 struct op_draft *interpret_draft(struct interpret *x, str_id name);
-/* Gives kernels a short type; their name stays what it is. */
+/* Gives kernels a short type; their name is unchanged. */
 ow_status interpret_shorten_kernels(struct interpret *x);
 ow_status interpret_make_ops(struct interpret *x);
 
-/* ---- interpret_links.c: from a number that events carry to one of the events ---- */
+/* interpret_links.c: a map from a number that events carry to one of the events. */
 
 /* One event of each number, which is not 0. First all numbers are seen, then places are asked for. Uses no
  * builder: threads may each have their own. */
@@ -253,15 +248,14 @@ void interpret_numbers_release(struct interpret_numbers *n);
 void interpret_numbers_prefetch(const struct interpret_numbers *n, uint32_t far, uint32_t near);
 #define INTERPRET_FAR 16
 #define INTERPRET_NEAR 8
-/* Where the event of a seen number is to be put, 0 for none yet; NULL without memory. Until the next call. */
+/* The place for the event of a number that was seen, 0 for none yet; valid until the next call. NULL if memory runs
+ * out. */
 uint32_t *interpret_numbers_place(struct interpret_numbers *n, uint32_t number);
 /* The entry of a number; 0 when there is none. */
 uint32_t interpret_numbers_find(const struct interpret_numbers *n, uint32_t number);
 typedef ow_status (*interpret_number_fn)(void *arg, uint32_t number, uint32_t event);
 /* In ascending order, when no more places are asked for. */
 ow_status interpret_numbers_each(struct interpret_numbers *n, interpret_number_fn take, void *arg);
-
-/* ---- interpret_links.c ---- */
 
 ow_status interpret_add_link(struct interpret *x, uint32_t src, uint32_t dst, enum link_kind kind);
 /* Device slices and calls of the same correlation. */
@@ -275,8 +269,6 @@ ow_status interpret_link_ops(struct interpret *x,
 ow_status interpret_link_waits(struct interpret *x);
 /* Flows: arrows of the source. */
 ow_status interpret_link_flows(struct interpret *x);
-
-/* ---- interpret_steps.c ---- */
 
 ow_status interpret_add_marker(struct interpret *x, const struct interpret_marker *marker);
 /* Called once per distinct name. */
@@ -295,22 +287,14 @@ ow_status interpret_steps(struct interpret *x);
 /* The number in the name of a file of a series: timeline-12.json; any: whatever stands before it. */
 bool interpret_file_number(struct str path, bool any, int64_t *number);
 
-/* ---- interpret_frames.c ---- */
-
 /* Stacks of events from frame slices and from "Call stack" arguments. */
 ow_status interpret_stacks(struct interpret *x);
-
-/* ---- interpret_memory.c ---- */
 
 /* Heaps from the [memory] events of PyTorch. */
 ow_status interpret_torch_memory(struct interpret *x);
 
-/* ---- interpret_flops.c ---- */
-
 /* Float operations and bytes of PyTorch's matrix products and convolutions, from their shapes. */
 ow_status interpret_torch_flops(struct interpret *x);
-
-/* ---- interpret_phases.c ---- */
 
 ow_status interpret_phases(struct interpret *x);
 /* interpret_calls.c: calls that wait, or make something ready, although their names do not say so. */

@@ -56,7 +56,7 @@ static void listed_release(struct listed *l)
 	vec_free(l->x->mem, l->calls, l->cap);
 }
 
-/* Returns the number of a callee; UINT32_MAX without memory. */
+/* Returns the number of a callee; UINT32_MAX if memory runs out. */
 static uint32_t key_of(struct listed *l, uint64_t hash, str_id name)
 {
 	for (struct map_iter it = map_find(&l->map, hash); it.value; it = map_next(&l->map, it))

@@ -92,8 +92,6 @@ static enum event_phase host_phase(struct interpret *x, uint32_t event)
 	return plain_phase(x, event, name);
 }
 
-/* ---- what is inside a wait belongs to it ---- */
-
 struct waiting {
 	int64_t end;
 	uint8_t phase;
@@ -121,8 +119,6 @@ static void inherit(struct interpret *x, const struct interpret_track *track)
 			around = (struct waiting){ end, phase[e] };
 	}
 }
-
-/* ---- kernels of a communication that are not called so ---- */
 
 static bool is_communication(struct str name)
 {
@@ -208,8 +204,6 @@ static ow_status find_communication(struct interpret *x)
 	return status;
 }
 
-/* ---- all ---- */
-
 /* In an XSpace only the name, the op, and whether it is a launch decide. So the phase of the last event of the same
  * op and name is mostly the right one: a comparison instead of an unpredictable jump. */
 struct last_phase {
@@ -238,7 +232,7 @@ static void phases_by_op(struct interpret *x, const struct interpret_track *trac
 	}
 }
 
-/* False without memory, which is not a failure. */
+/* Sets phases by the fast path; false if memory runs out, which is not a failure. */
 static bool phases_fast(struct interpret *x, const struct interpret_track *track, bool device)
 {
 	size_t size = (size_t)x->m->op.count * sizeof(struct last_phase);

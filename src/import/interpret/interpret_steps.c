@@ -384,7 +384,8 @@ static int64_t next_number(const struct model *m)
 	return next;
 }
 
-/* Whether the names give each marker a number of its own. Numbers that do not go up are as good: the clock was set back while the steps ran. */
+/* Whether the names give each marker a distinct number. Numbers that do not ascend are accepted, too: the clock was
+ * set back while the steps ran. */
 static bool are_numbered(struct interpret_markers *m)
 {
 	bool rises = true, distinct = true;

@@ -10,26 +10,27 @@
 
 struct loop_call {
 	int64_t begin, end;
-	uint32_t key; /* what is called: 0 up to the number of keys */
+	uint32_t key; /* number of the called function: 0 up to the number of keys */
 };
 
 struct loop_calls {
-	const struct loop_call *list; /* by begin; none is inside another */
+	const struct loop_call *list; /* sorted by begin; no call is inside another */
 	size_t count;
 	uint32_t keys;
 };
 
 struct loop_rules {
-	uint32_t least;	      /* repetitions */
-	uint32_t least_alone; /* where the loop is a single call */
-	int64_t shortest_ns;  /* median repetition */
+	uint32_t least; /* repetitions */
+	/* least number of repetitions if the loop consists of a single call */
+	uint32_t least_alone;
+	int64_t shortest_ns; /* median repetition */
 	double spread; /* from the median, in parts of it, of three quarters of the repetitions */
 	double spread_alone;
 	double covered; /* the part of the time from the first call to the last that the loop takes, at least */
 };
 
 struct loop {
-	uint32_t key;	 /* of the call that begins a repetition */
+	uint32_t key;	 /* key of the call that begins a repetition */
 	uint32_t steps;	 /* repetitions; 0 = none were found */
 	uint32_t length; /* calls in most of them */
 	int64_t *starts; /* of each, and the end of the last: steps + 1 */
@@ -37,7 +38,7 @@ struct loop {
 	int64_t median_ns;
 };
 
-/* False without memory. */
+/* Finds the loop; false if memory runs out. */
 bool loop_find(struct arena *arena, const struct loop_calls *calls, const struct loop_rules *rules,
 	       struct loop *out) OW_MUST_CHECK;
 

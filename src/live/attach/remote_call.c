@@ -480,8 +480,9 @@ static bool put_back(struct traced_thread *r, bool at_sigreturn)
 	registers old;
 
 	memcpy(&old, r->registers, sizeof(old));
-	/* A sleep starts over, as by the frame: what the kernel keeps of it (restart_syscall) calls of ours may have changed,
-	 * and then it would end with EINTR, which no signal of the program explains. */
+	/* A sleep starts over, as with the signal frame: our calls may have changed the state that the kernel keeps
+	 * for it (restart_syscall), and then the sleep would end with EINTR, which no signal of the program
+	 * explains. */
 	if (at_sigreturn && is_repeated(&old))
 		old.rax = (__typeof__(old.rax))-ENOSYS;
 	else if (

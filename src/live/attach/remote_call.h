@@ -61,8 +61,8 @@ struct sched_boost {
 void sched_boost_begin(struct sched_boost *boost);
 void sched_boost_end(struct sched_boost *boost);
 
-/* Does the work in a process with a session of its own, which ends with it. What it leaves in `result`, which holds no pointers that
- * matter, is copied back. False when that process could not be started or ended early: then there is no result. */
+/* Runs `work` in a separate process with a session of its own, which ends with it. Its `result`, which must not hold
+ * pointers, is copied back. False when that process could not be started or ended early: then there is no result. */
 bool sched_boost_apart(void (*work)(void *arg, void *result), void *arg, void *result, size_t size);
 
 #endif

@@ -59,8 +59,8 @@ struct kineto {
 ow_status kineto_open(struct kineto *k, struct mem *mem, const char *name, struct ow_error *err);
 void kineto_close(struct kineto *k);
 
-/* Answers received datagrams; k->fd is readable if there are some. Processes that were silent for a minute
- * are forgotten. False without memory. */
+/* Answers received datagrams; k->fd is readable if there are some. Processes that were silent for a minute are
+ * forgotten. False if memory runs out. */
 bool kineto_turn(struct kineto *k, int64_t now_ns);
 
 /* Requests a trace of this duration from a process, into `folder` (an absolute path). */

@@ -219,7 +219,7 @@ static void daemon_close(struct daemon *d)
 	close_fd(&d->socket_lock);
 }
 
-/* Gathers the descriptors to wait for and returns their number; 0 without memory. */
+/* Gathers the descriptors to wait for and returns their number; 0 if memory runs out. */
 static size_t gather_descriptors(struct daemon *d)
 {
 	size_t need = 3 + d->pending_count, at = 0;

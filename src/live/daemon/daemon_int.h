@@ -46,7 +46,7 @@ struct saved_incidents {
 /* Returns the id of the job in a file's name; 0: the file is not a saved incident. */
 uint32_t incident_job_of(const char *name);
 
-/* Finds saved incidents. Fails without memory; a folder that cannot be read counts as empty. */
+/* Finds saved incidents. Fails if memory runs out; a folder that cannot be read counts as empty. */
 ow_status incidents_find(struct saved_incidents *saved, struct mem *mem, const char *folder,
 			 struct ow_error *err);
 void incidents_release(struct saved_incidents *saved);

@@ -100,7 +100,7 @@ void job_remove(struct daemon_job *job);
 /* Rewrites the file beside the ring that describes the job (job_file.c). */
 ow_status job_save_about(struct daemon_job *job, struct ow_error *err);
 
-/* Remembers a process; false without memory. */
+/* Remembers a process; false if memory runs out. */
 bool job_know(struct daemon_job *job, const struct known_process *process);
 /* Returns the number of a process; 0 if it is not known. */
 uint32_t job_number_of(const struct daemon_job *job, uint32_t pid, int64_t monotonic_ns);

@@ -78,7 +78,7 @@ static int by_age(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Adds an incident; false without memory. */
+/* Adds an incident; false if memory runs out. */
 static bool add_incident(struct saved_incidents *saved, int folder, const char *name)
 {
 	uint32_t job = incident_job_of(name);

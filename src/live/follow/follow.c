@@ -339,7 +339,7 @@ static ow_status look_at_file(struct follow *f, struct ow_error *err)
 	return add_file(f, 0, fd) ? OW_OK : error_no_memory(err);
 }
 
-/* Reads complete segments of the growing file. False without memory. */
+/* Reads complete segments of the growing file. False if memory runs out. */
 static bool read_new(struct follow *f)
 {
 	uint64_t size = size_now(f), begin = f->at;
@@ -459,7 +459,7 @@ static bool put_number(struct stack_copy *c, struct stack_numbers *n, uint32_t n
 	return true;
 }
 
-/* Copies a text; false without memory. Damaged numbers are left out. */
+/* Copies a text; false if memory runs out. Damaged numbers are left out. */
 static bool stack_copy_text(struct stack_copy *c, uint32_t number, struct str text)
 {
 	return !number || number > NUMBER_MAX ||

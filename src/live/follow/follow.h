@@ -92,7 +92,7 @@ struct follow {
 	/* the end of the recording was written, so a single file no longer grows */
 	bool closed;
 	bool removed;	   /* the file was removed but is still open */
-	bool caught_up;	   /* the last turn read everything that was there */
+	bool caught_up;	   /* the last turn read all available data */
 	uint64_t damaged;  /* number of damaged segments */
 	uint32_t restarts; /* how often the file was replaced or cut */
 	bool has_session;
@@ -125,8 +125,7 @@ ow_status follow_open(struct follow *f, struct mem *mem, const char *path, int64
 		      struct ow_error *err);
 void follow_release(struct follow *f);
 
-/* Reads new data, a limited amount at a time; caught_up is false if there is more. Fails only
- * without memory. */
+/* Reads new data, a limited amount at a time; caught_up is false if there is more. Fails only if memory runs out. */
 ow_status follow_turn(struct follow *f, struct ow_error *err);
 
 /* Returns whether no more data will come. */
@@ -155,8 +154,8 @@ struct follow_range {
 	int64_t first_ns; /* exact: begin of the first slice; INT64_MAX if there is none */
 };
 
-/* Writes this part as a recording. Segments that can no longer be read are left out. Fails if the output
- * fails or without memory. */
+/* Writes this part as a recording. Segments that can no longer be read are left out. Fails if the output fails or if
+ * memory runs out. */
 ow_status follow_cut(struct follow *f, struct follow_range *range, const struct opw_out *out,
 		     const char *writer_name, struct ow_error *err);
 /* Writes this part into memory as a complete file. */

@@ -6,12 +6,11 @@
 
 #include "live/follow/follow.h"
 
-/* Reads a segment, of which the file and the place are set, into a buffer. False without memory; what cannot be read any
- * more is empty. */
+/* Reads a segment, of which the file and the offset are set, into a buffer; the buffer is empty if the segment
+ * cannot be read any more. False if memory runs out. */
 bool follow_read(const struct follow *f, const struct follow_segment *segment, struct buf *to);
 
-/* Stores the information of a segment, and the segment, whose place in the file is set. False
- * without memory. */
+/* Stores the information of a segment, and the segment, whose place in the file is set. False if memory runs out. */
 bool follow_take(struct follow *f, struct follow_segment *segment,
 		 const struct str blocks[LIVE_BLOCKS]);
 /* Forgets data that is older than keep_ns. */

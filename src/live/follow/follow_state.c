@@ -110,7 +110,7 @@ static uint32_t first_number(struct str block)
 	return number;
 }
 
-/* Returns the stacks of the current segment; NULL without memory. */
+/* Returns the stacks of the current segment; NULL if memory runs out. */
 static struct follow_stacks *stacks_now(struct follow *f, uint32_t file,
 					const struct str blocks[LIVE_BLOCKS])
 {
@@ -224,7 +224,7 @@ struct str follow_text(const struct follow_process *p, enum live_text_kind kind)
 	return found;
 }
 
-/* Finds or adds a ring; NULL without memory. */
+/* Finds or adds a ring; NULL if memory runs out. */
 static struct follow_ring *ring_of(struct follow *f, uint32_t process, uint32_t ring, bool *good)
 {
 	for (size_t i = 0; i < f->ring_count; i++)
@@ -282,7 +282,7 @@ bool follow_slice_end(const struct ring_record *r, int64_t *end_ns)
 	return true;
 }
 
-/* Stores the number of dropped records; false without memory. */
+/* Stores the number of dropped records; false if memory runs out. */
 static bool take_drops(struct follow *f, struct follow_ring *ring, const struct live_run *run)
 {
 	size_t count = ring->drop_count;

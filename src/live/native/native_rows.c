@@ -366,8 +366,7 @@ static bool is_sampled(const struct native_rows *rows, pid_t pid)
 	return pid_list_has(&rows->refused, pid);
 }
 
-/* Adds new processes; false without memory. A process that may not be sampled is not tried
- * again. */
+/* Adds new processes; false if memory runs out. A process that may not be sampled is not tried again. */
 static bool add_new_processes(struct native_rows *rows)
 {
 	struct pid_list pids = { .mem = rows->b->m->mem };

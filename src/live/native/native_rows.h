@@ -60,7 +60,7 @@ ow_status native_rows_add(struct native_rows *rows, pid_t pid, struct ow_error *
 bool native_rows_wait(struct native_rows *rows, int64_t until_ns);
 /* Returns the number of threads that could not be sampled. */
 uint64_t native_rows_refused(const struct native_rows *rows);
-/* Empties the rings. False without memory; failures of rows are reported by the builder. */
+/* Empties the rings. False if memory runs out; failures of rows are reported by the builder. */
 bool native_rows_read(struct native_rows *rows);
 
 #endif

@@ -60,7 +60,7 @@ struct native_events {
 ow_status native_events_open(struct native_events *e, struct mem *mem, pid_t pid, uint32_t hz,
 			     struct ow_error *err);
 void native_events_close(struct native_events *e);
-/* Opens new threads and closes ended ones; all threads again after exec. False without memory. */
+/* Opens new threads and closes ended ones; all threads again after exec. False if memory runs out. */
 bool native_events_refresh(struct native_events *e);
 /* Fills `fds` with at most `cap` descriptors that become readable with a sample and returns their number; native_events_polled
  * takes poll's result. */

@@ -96,8 +96,7 @@ struct job_meter {
 };
 void job_meter_init(struct job_meter *meter, struct mem *mem);
 void job_meter_release(struct job_meter *meter);
-/* Reads the current processes of the job. Activity before the first call does not count. False without
- * memory. */
+/* Reads the current processes of the job. Activity before the first call does not count. False if memory runs out. */
 bool job_meter_read(struct job_meter *meter, const pid_t *pids, size_t count);
 
 /* Metrics as text for Prometheus and compatible readers. */
@@ -131,8 +130,8 @@ struct metric_rows {
 /* Prepares rows; `name` is the process under which counters of the job are shown. */
 void metric_rows_init(struct metric_rows *rows, struct builder *b, const char *name, pid_t pid);
 void metric_rows_release(struct metric_rows *rows);
-/* Reads all metrics of the job's current processes. False without memory; failures of rows are reported by
- * the builder. */
+/* Reads all metrics of the job's current processes. False if memory runs out; failures of rows are reported by the
+ * builder. */
 bool metric_rows_read(struct metric_rows *rows, const pid_t *pids, size_t count, int64_t now_ns);
 
 #endif

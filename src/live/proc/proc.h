@@ -52,10 +52,10 @@ struct pid_list {
 void pid_list_release(struct pid_list *list);
 bool pid_list_add(struct pid_list *list, pid_t pid);
 bool pid_list_has(const struct pid_list *list, pid_t pid);
-/* Adds the threads of a process. False without memory. */
+/* Adds the threads of a process. False if memory runs out. */
 bool proc_threads(pid_t pid, struct pid_list *list);
 /* Adds the processes that a process has started, those of all of its threads, and theirs, that are not in the list
- * yet. False without memory. */
+ * yet. False if memory runs out. */
 bool proc_descendants(pid_t pid, struct pid_list *list);
 
 /* One mapping: a line of /proc/PID/maps. */

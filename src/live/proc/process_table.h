@@ -61,8 +61,8 @@ struct process_table {
 
 void process_table_init(struct process_table *t, struct mem *mem);
 void process_table_release(struct process_table *t);
-/* Reads the given processes, or all of the host if `pids` is NULL. Rates are known from the second reading
- * on. False without memory. */
+/* Reads the given processes, or all of the host if `pids` is NULL. Rates are known from the second reading on. False
+ * if memory runs out. */
 bool process_table_turn(struct process_table *t, const pid_t *pids, size_t count);
 const struct process_row *process_table_find(const struct process_table *t, pid_t pid);
 

@@ -16,7 +16,7 @@ struct side_thread;
 /* Returns memory that lives as long as the program. */
 struct mem *side_mem(void);
 
-/* Starts a thread; NULL without memory or threads, and while 64 others do not return. */
+/* Starts a thread; NULL if memory runs out or threads, and while 64 others do not return. */
 struct side_thread *side_thread_start(void);
 /* Runs `work` and waits for it. Returns false if it has not returned by then; it still runs. Must not be
  * called while the thread is busy. */

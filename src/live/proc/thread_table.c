@@ -47,7 +47,7 @@ static void read_use(struct thread_row *row, pid_t pid, int64_t now_ns)
 	row->read_ns = now_ns;
 }
 
-/* Reads a thread; false without memory. */
+/* Reads a thread; false if memory runs out. */
 static bool read_thread(struct thread_table *t, pid_t tid, int64_t now_ns)
 {
 	struct proc_stat stat;

@@ -31,8 +31,7 @@ struct thread_table {
 
 void thread_table_init(struct thread_table *t, struct mem *mem);
 void thread_table_release(struct thread_table *t);
-/* Reads the threads of this process; another process than before starts over. False without
- * memory. */
+/* Reads the threads of this process; another process than before starts over. False if memory runs out. */
 bool thread_table_turn(struct thread_table *t, pid_t pid, int64_t now_ns) OW_MUST_CHECK;
 
 #endif

@@ -34,8 +34,8 @@ struct py_codes {
 void py_codes_init(struct py_codes *codes, struct mem *mem);
 void py_codes_release(struct py_codes *codes);
 
-/* Returns the code object at that address; NULL if there is none, or without memory (which stays). It
- * lives as long as codes. */
+/* Returns the code object at that address; NULL if there is none, or if memory runs out (which stays). It lives as
+ * long as codes. */
 struct py_code *py_codes_get(struct py_codes *codes, struct remote *r, const struct py_offsets *o,
 			     uint64_t at, int64_t now_ns);
 /* Returns the line of an instruction; `instr` is the value in the frame. */

@@ -352,7 +352,7 @@ static enum py_walk_result read_again(struct py_process *p, struct py_thread *th
 	return py_walk(p, thread, &p->again, &p->other, head);
 }
 
-/* Number of consecutive equal readings: except for the innermost instruction, and in everything. */
+/* Number of consecutive equal readings of a stack: without its innermost instruction, and with it. */
 struct agreement {
 	uint32_t frames, all;
 };

@@ -41,8 +41,8 @@ void remote_batch_want(struct remote_batch *s, uint64_t at, size_t len);
  * remote_batch_again. */
 void remote_batch_once(struct remote_batch *s);
 void remote_batch_read(struct remote_batch *s, struct remote *r);
-/* The bytes, from the batch, or else read into `own` now; NULL when they cannot be read. *piece is the number of the
- * piece, from 1; 0 for what was read now. */
+/* The bytes of a piece from the batch, or else read into `own` now; NULL when they cannot be read. *piece is the
+ * number of the piece, from 1; 0 if it was read now. */
 const unsigned char *remote_batch_get(struct remote_batch *s, struct remote *r, uint64_t at,
 				      size_t len, unsigned char *own, uint32_t *piece);
 

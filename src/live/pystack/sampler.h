@@ -44,21 +44,21 @@ void sampler_release(struct sampler *s);
  * most two seconds. */
 ow_status sampler_add(struct sampler *s, pid_t pid, struct ow_error *err);
 
-/* Adds any process; it is sampled as soon as it runs Python. False without memory. */
+/* Adds any process; it is sampled as soon as it runs Python. False if memory runs out. */
 bool sampler_watch(struct sampler *s, pid_t pid);
 
 /* Limits sampling to 1 % of a processor at up to 100 ticks a second; above, in proportion. */
 void sampler_limit(struct sampler *s, uint32_t hz, bool own_thread);
 
-/* Takes one sample of all processes. Times are nanoseconds of any monotonic clock. Fails only without
- * memory; ended processes are forgotten. */
+/* Takes one sample of all processes. Times are nanoseconds of any monotonic clock. Fails only if memory runs out;
+ * ended processes are forgotten. */
 ow_status sampler_tick(struct sampler *s, int64_t now_ns, py_take_fn take, void *arg,
 		       struct ow_error *err);
 /* Returns a process that is sampled as a Python process now; or NULL. */
 struct py_process *sampler_find(const struct sampler *s, pid_t pid);
 void sampler_sums(const struct sampler *s, struct sampler_sums *sums);
 
-/* Adds all processes of the jobs, also those without Python. False without memory. */
+/* Adds all processes of the jobs, also those without Python. False if memory runs out. */
 bool sampler_pids(const struct sampler *s, struct pid_list *list);
 
 struct sampler_clock {
@@ -73,8 +73,8 @@ struct sampler_clock {
 	/* number of ticks, and of ticks missed because the machine was busy */
 	uint64_t ticks, late_ticks;
 };
-/* Samples until the time is over, all processes have ended, or go_on says no. Ticks are spread by a quarter of their
- * distance, so that they do not fall into step with what they measure. */
+/* Samples until the time is over, all processes have ended, or go_on returns false. Ticks vary randomly by a quarter
+ * of their interval, so that they do not synchronise with the sampled program. */
 ow_status sampler_run(struct sampler *s, struct sampler_clock *clock, py_take_fn take, void *arg,
 		      struct ow_error *err);
 

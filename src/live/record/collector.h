@@ -152,8 +152,8 @@ void collector_close(struct collector *c);
 /* Closes the collector while processes continue: another collector will take them over. */
 void collector_leave(struct collector *c);
 
-/* Waits until it is time, or something comes, or `fd` (unless -1) is readable; reads and writes what is due. Returns
- * false when there is no memory. */
+/* Waits until the next action is due, a message arrives, or `fd` (unless -1) is readable; then reads and writes.
+ * Returns false when memory runs out. */
 bool collector_turn(struct collector *c, int fd);
 /* Reads all records and writes them. */
 void collector_drain(struct collector *c);
@@ -166,8 +166,9 @@ bool collector_stop(struct collector *c, int64_t patience_ns);
 
 /* Functions for the daemon. */
 
-/* A process that has connected and said hello with its region `memory`, which stays the caller's; the connection is
- * taken over. `number` is what it was called in this recording before, or 0. False without memory. */
+/* Takes over a process that has connected and sent hello with its region `memory`, which the caller keeps; the
+ * connection is taken over. `number` is the process's earlier number in this recording, or 0. False if memory runs
+ * out. */
 bool collector_adopt(struct collector *c, int fd, uint32_t pid, uint32_t number, int memory);
 /* Reports a process whose recorder records nothing. */
 void collector_refuse(struct collector *c, uint32_t pid, const struct ring_message *message);

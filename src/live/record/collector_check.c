@@ -62,8 +62,8 @@ static void look_at_counts(struct collector *c, struct collected *p, int64_t now
 	}
 }
 
-/* What the system counts, to be compared with what the hooks saw at the same moment. A process that has just ended
- * still has its numbers, until it is waited for. */
+/* Reads the system's counts of I/O, to compare them with those of the hooks at the same moment. A process that has
+ * just ended still has its counts, until its parent waits for it. */
 static void look_at_io(struct collector *c, struct collected *p, int64_t now)
 {
 	struct live_count row = { .process = p->number, .ts_ns = now };

@@ -77,7 +77,7 @@ void collector_name_thread(struct collector *c, struct collected *p, struct ring
 
 /* Functions of collector_socket.c: */
 void collector_receive_one(struct collector *c, struct collected *p);
-/* Accepts a connection. False without memory; *more: whether there was one. */
+/* Accepts a connection. False if memory runs out; *more: whether there was one. */
 bool collector_accept(struct collector *c, bool *more);
 void collector_remove_socket(struct collector *c);
 

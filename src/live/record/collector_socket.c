@@ -135,8 +135,8 @@ void collector_refuse(struct collector *c, uint32_t pid, const struct ring_messa
 	take_refusal(c, pid, ++c->last_number, message);
 }
 
-/* Who has lost its connection comes again: it keeps its number, and what was said of its end is written before. True when
- * it is a new one. */
+/* Numbers a process. One that lost its connection and connects again keeps its number, and the record of its end is
+ * written first. True when the process is new. */
 static bool number_process(struct collector *c, struct collected *p)
 {
 	uint64_t clock = p->view.process->clock_monotonic_ns;

@@ -445,7 +445,7 @@ static void run_turn(struct running *r)
 	take_signals(r);
 }
 
-/* Finds the remaining processes; none without memory. */
+/* Finds the remaining processes; none if memory runs out. */
 static size_t find_left(const struct running *r, struct pid_list *list)
 {
 	pid_list_release(list);

@@ -37,11 +37,11 @@ ow_status recorder_find(char *path, size_t size, struct ow_error *err);
 /* Checks a step marker: a possible name of a function; NULL is allowed. */
 ow_status step_marker_check(const char *name, struct ow_error *err);
 
-/* Returns the environment of this process with the recorder's variables; NULL without memory. */
+/* Returns the environment of this process with the recorder's variables; NULL if memory runs out. */
 char *const *environment_make(struct arena *arena, const char *recorder, const char *socket_path,
 			      uint32_t ring_records, const char *step_marker, bool once);
 
-/* Adds the running processes, ordered by their numbers. False without memory. */
+/* Adds the running processes, ordered by their numbers. False if memory runs out. */
 bool surviving_children_find(const struct collector *c, struct pid_list *list);
 /* Writes "2 processes that it started still run: 4711 (python3), 4712 (sh)"; the verb is `one`
  * or `many`. */

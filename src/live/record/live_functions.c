@@ -81,7 +81,7 @@ static uint64_t hash_text(const char *a, const char *b)
 	return hash;
 }
 
-/* Removes entries that have almost faded. False without memory. */
+/* Removes entries that have almost faded. False if memory runs out. */
 static bool drop_faded(struct live_functions *f)
 {
 	size_t kept = 1;
@@ -100,7 +100,7 @@ static bool drop_faded(struct live_functions *f)
 	return true;
 }
 
-/* Returns the entry of a function; 0 without memory. */
+/* Returns the entry of a function; 0 if memory runs out. */
 static uint32_t entry_of(struct live_functions *f, const char *name, const char *place)
 {
 	uint64_t hash = hash_text(name, place);
@@ -170,8 +170,8 @@ static uint32_t python_entry(struct live_functions *f, const struct py_frame *fr
 	return entry_of(f, name, place);
 }
 
-/* Takes a Python stack. Waiting threads are left out, except the first one, because the program waits for
- * what it waits for. */
+/* Takes a Python stack. Waiting threads are left out, except the first one, because what the main thread waits for
+ * is what the program waits for. */
 static void take_python(void *arg, struct py_process *p, struct py_thread *thread)
 {
 	struct live_functions *f = arg;

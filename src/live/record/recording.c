@@ -413,7 +413,7 @@ uint32_t stack_names_text(struct stack_names *t, struct str text)
 	return (uint32_t)t->text_count;
 }
 
-/* Returns the number of a row; *is_new: the caller writes it. 0 without memory. */
+/* Returns the number of a row; *is_new: the caller writes it. 0 if memory runs out. */
 static uint32_t row_number(struct stack_names *t, struct stack_names_rows *rows,
 			   const uint32_t key[4], bool *is_new)
 {

@@ -57,7 +57,7 @@ void recording_add_end(struct recording *r, const struct live_end *end);
 void recording_add_frame(struct recording *r, const struct live_frame *frame);
 void recording_add_stack(struct recording *r, const struct live_stack *stack);
 void recording_add_sample(struct recording *r, const struct live_sample *sample);
-/* Returns room for the records of a run; NULL without memory. */
+/* Returns room for the records of a run; NULL if memory runs out. */
 struct ring_record *recording_add_run(struct recording *r, const struct live_run *run);
 /* Drops the runs and samples that were added since the last flush. */
 void recording_drop_runs(struct recording *r);
@@ -88,7 +88,7 @@ void stack_names_release(struct stack_names *t);
 /* Starts another file: written rows are forgotten, and numbers start over. */
 void stack_names_begin(struct stack_names *t, struct recording *to);
 
-/* Return numbers; 0 without memory. */
+/* Return numbers; 0 if memory runs out. */
 uint32_t stack_names_text(struct stack_names *t, struct str text);
 /* Returns the number of a frame; its member `number` is ignored. */
 uint32_t stack_names_frame(struct stack_names *t, const struct live_frame *frame);

@@ -50,7 +50,7 @@ struct step_watches {
 
 void step_watches_init(struct step_watches *w, struct mem *mem);
 void step_watches_release(struct step_watches *w);
-/* Sets the function that begins the steps of a process; may be repeated. False without memory. */
+/* Sets the function that begins the steps of a process; may be repeated. False if memory runs out. */
 bool step_watch_mark(struct step_watches *w, pid_t pid, const char *name) OW_MUST_CHECK;
 /* Watches the function when a stack contains it. */
 void step_watch_see(struct step_watches *w, struct py_process *p, const struct py_thread *thread,

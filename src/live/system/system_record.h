@@ -42,13 +42,13 @@ struct system_recording {
 	uint32_t processes, cpus;
 	int64_t elapsed_ns, cpu_ns;
 	bool no_waits;	/* threads that leave their processors could not be sampled */
-	char why[160];	/* reason for no_waits */
+	char why[160];	/* reason why waits are not recorded (no_waits) */
 	bool no_unwind; /* built without libdw */
 	int failure;	/* errno of the file; EFBIG: the limit was reached */
 };
 
-/* The samples go to fd. Fails when nothing can be sampled; otherwise says in *r what is missing. The caller releases *r in
- * any case. */
+/* Records the host; the samples go to fd. Fails when nothing can be sampled; otherwise *r describes what is missing.
+ * The caller releases *r in any case. */
 ow_status system_record(struct system_recording *r, struct mem *mem, int fd,
 			const struct system_options *options, struct ow_error *err);
 void system_recording_release(struct system_recording *r);

@@ -129,8 +129,8 @@ struct tree {
 
 /* Sets which metrics have values: mask has 1 << metric for each. */
 void tree_set_metrics(struct tree *tree, uint32_t mask);
-/* Makes room for `nodes` nodes, zeroed, in the tree's arena; node_count stays 0. With rows, each gets a row of its
- * own for tree_set. */
+/* Makes room for `nodes` nodes, zeroed, in the tree's arena; node_count stays 0. With `rows`, each node gets its own
+ * row for tree_set. */
 ow_status tree_reserve(struct tree *tree, uint32_t nodes, bool rows, struct ow_error *err);
 
 /* Return values of a node of tree->nodes as stored in the rows; 0 for values that were not

@@ -254,13 +254,13 @@ static ow_status flatten_weights(struct table *r, struct ow_error *err)
 	return r->status == OW_OK ? OW_OK : error_no_memory(err);
 }
 
-/* The root is a row of its own, but in the op view. */
+/* Makes rows from the tree; the root is a row, too, except in the op view. */
 ow_status tree_flatten(struct table *r, struct ow_error *err)
 {
 	struct flat f = { .r = r, .tree = r->tree };
 	uint32_t first = f.tree->kind == TREE_OP, count;
 
-	table_clear_columns(r); /* of a call before that failed */
+	table_clear_columns(r); /* columns of an earlier call that failed */
 	if (f.tree->weight_name.ptr)
 		return flatten_weights(r, err);
 	OW_TRY(tree_unfold(f.tree, r->mem, err));

@@ -32,8 +32,8 @@ void tree_text_inputs(const struct model *m, op_id op, const char *separator, st
 /* Returns the shape that the views show for that row of op_input; nil if unknown. */
 shape_id tree_input_shape(const struct model *m, uint32_t row);
 
-/* The op's rows of op_input in order of their index: NULL when they are already (the usual case), else their row
- * numbers in *order, which the caller keeps for reuse and frees. False without memory. */
+/* The op's rows of op_input sorted by index: NULL when they are sorted already (the usual case), else their row
+ * numbers in *order, which the caller keeps for reuse and frees. False if memory runs out. */
 struct input_order {
 	struct mem *mem;
 	uint64_t *rows; /* items: index << 32 | row */

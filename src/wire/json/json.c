@@ -191,8 +191,8 @@ static int32_t unicode_escape(const char *p, const char *end)
 	return value;
 }
 
-/* One escape at *p (the backslash); moves *p behind it. False: nothing sensible was there, and *to is
- * the replacement character or, for an unknown letter, the letter itself. */
+/* Decodes one escape at *p (the backslash); moves *p after it. False if the escape is invalid: *to is the
+ * replacement character or, for an unknown letter, the letter itself. */
 static bool decode_escape(const char **p, const char *end, char to[4], size_t *len)
 {
 	static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";

@@ -37,8 +37,8 @@ bool json_key_is(struct str raw, const char *plain);
 /* Appends the decoded text: escapes and surrogate pairs resolved, invalid UTF-8 and lone
  * surrogates replaced by U+FFFD. Returns the number of replacements. */
 size_t json_decode(struct str raw, struct buf *out);
-/* Decodes up to `max` bytes; returns how many there are, or more than max. For comparing with short
- * words only: what is invalid simply does not match. */
+/* Decodes up to `max` bytes; returns the number of bytes, or more than max. Only for comparing with short words: an
+ * invalid text does not match. */
 size_t json_decode_short(struct str raw, char *to, size_t max);
 /* Returns whether decoding would change nothing. */
 bool json_is_plain(struct str raw);

@@ -338,8 +338,8 @@ cut:
 	return WALK_CUT;
 }
 
-/* Takes the quotes of the window one after the other. That each comes from the bits of the one before,
- * and not from what was read there, lets the processor look at several members at once. */
+/* Iterates over the quotes of the window. Each quote is found from the bits of the previous one, not from the text
+ * between them, so that the processor can work on several members at once. */
 struct quotes {
 	const struct json_block *blocks;
 	size_t block;

@@ -61,7 +61,7 @@ enum json_kind {
 	JSON_STRING,  /* at and len cover the text between the quotes, still escaped */
 	JSON_NUMBER,  /* a number, or a word in its place: -1.5e3, NaN, Infinity */
 	JSON_LITERAL, /* true, false, null or any other word */
-	JSON_OBJECT,  /* from bracket to bracket */
+	JSON_OBJECT,  /* the raw value begins and ends with a bracket */
 	JSON_ARRAY
 };
 
@@ -165,9 +165,10 @@ struct json_pick {
 				JSON_PICK_BYTE(key, 7)                                             \
 	}
 
-/* The values of the wanted keys of an object that is part of the last event (its arguments), by the
- * window's marks; kind JSON_NONE for those that are not there. Keys written with escapes are not
- * recognised. Ends when all are found: of doubled keys the first counts. */
+/* Finds the values of the wanted keys of an object that is part of the last event (its arguments), with the window's
+ * marks; kind JSON_NONE for keys that are missing. Keys written with escapes are not recognised. It ends when all are
+ * found: of doubled keys the first counts.
+ */
 void json_scan_pick(const struct json_scan *scan, const struct json_value *object,
 		    const struct json_pick *picks, size_t count, struct json_value *found);
 

@@ -18,8 +18,8 @@ bool json_strict(struct str text);
 /* Returns whether the value of a member must not be written; the key is raw. */
 typedef bool (*json_hide_fn)(struct str key);
 
-/* Appends the first value in the text, valid for sure; what is cut off is closed. Members for which
- * `hide` (may be NULL) says so get the value "(hidden)"; returns how many did. */
+/* Appends the first value in the text as valid JSON; a value that is cut off is closed. Members for which `hide`
+ * (may be NULL) returns true get the value "(hidden)"; returns their number. */
 size_t json_repair(struct str text, json_hide_fn hide, struct buf *out);
 
 /* Append a string, with or without quotes, from raw text: valid escapes stay. For plain text see

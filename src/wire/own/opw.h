@@ -243,8 +243,8 @@ enum live_process_flags {
 	LIVE_ATTACHED = 1 << 2, /* the process ran before it was recorded */
 };
 
-/* "place": of a file that begins in the middle: whose the records of a ring are, from the next run on, or with ring 0
- * what a queue of a device is called. */
+/* "place": in a file that begins in the middle of a recording: the process and thread of a ring, from the next run
+ * on, or, with ring 0, the name of a device's queue. */
 struct live_place {
 	uint32_t process, ring;
 	uint32_t id;	       /* id of the thread or queue */
@@ -364,8 +364,7 @@ struct live_blocks {
 
 void live_blocks_init(struct live_blocks *b, struct mem *mem);
 void live_blocks_release(struct live_blocks *b);
-/* Reads the blocks in `wanted` (one bit each). Fails if the file cannot be read, or without
- * memory. */
+/* Reads the blocks in `wanted` (one bit each). Fails if the file cannot be read, or if memory runs out. */
 ow_status live_blocks_read(struct live_blocks *b, const struct input *in,
 			   const struct opw_segment *segment, unsigned wanted,
 			   struct ow_error *err);

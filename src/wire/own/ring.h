@@ -120,8 +120,9 @@ struct ring_count {
 struct ring_sampled {
 	_Atomic uint64_t calls, bytes; /* calls and bytes since the last record */
 	_Atomic uint32_t name;	       /* text number of the record's name */
-	/* While a record is written that takes these calls: the head behind it. A process that is killed then has them either in the
-	 * record, which is complete when the head is there, or here. */
+	/* Set while a record is written that includes these calls: the head after the record. If the process is
+	 * killed then, the calls are counted either in the record, which is complete when the head has this value,
+	 * or here. */
 	_Atomic uint32_t taken;
 };
 
@@ -162,8 +163,8 @@ static inline uint32_t ring_plenty(uint32_t records)
 	return records / 4;
 }
 
-/* The last part of a ring is for records that say where steps end (ranges) and whose others are: without them what was
- * recorded cannot be distinguished, and they are few. */
+/* The last part of a ring is reserved for records that say where steps end (ranges) and which thread owns records:
+ * without these few records the others cannot be interpreted. */
 #define RING_RESERVE 16u
 
 static inline bool ring_is_mark(const struct ring_record *r)
@@ -235,7 +236,7 @@ struct ring_process {
 	_Atomic uint32_t text_used; /* used part of the texts, in units of 8 bytes */
 	_Atomic uint32_t text_lost; /* number of texts that had no room */
 	_Atomic uint32_t rings;	    /* number of rings made so far */
-	/* number of threads without a ring for lack of memory or descriptors */
+	/* number of threads without a ring because memory or descriptors ran out */
 	_Atomic uint32_t rings_lost;
 	struct ring_hook_info hooks[RING_HOOKS];
 	_Atomic uint32_t patched; /* number of call sites that go through the recorder now */

@@ -427,7 +427,7 @@ static ow_status read_strings(struct reader *r, const struct checkpoint_var *var
 	return split_strings(r, var, to);
 }
 
-/* One entry as it is stored; what was allocated in `to` is the caller's also on failure. */
+/* Reads one entry as it is stored; the caller frees memory in `to`, also after a failure. */
 static ow_status read_entry(struct reader *r, const struct checkpoint_var *var,
 			    struct checkpoint_tensor *to)
 {

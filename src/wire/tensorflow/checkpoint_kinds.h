@@ -11,7 +11,7 @@
 /* A V1 table, kept open for its values. */
 struct checkpoint_file {
 	struct input own;	/* closed with the checkpoint, unless the caller gave another one */
-	const struct input *in; /* that, or `own` */
+	const struct input *in; /* the open file: the caller's input, or `own` */
 	struct sstable table;
 };
 
@@ -19,14 +19,12 @@ struct checkpoint_file {
 ow_status checkpoint_open_file(struct input *in, struct mem *mem, const char *path,
 			       const char **code, struct ow_error *err);
 
-/* ---- the list of variables ---- */
 /* Appends; the name is copied. NULL when memory gives out. */
 struct checkpoint_var *checkpoint_add(struct checkpoint *c, struct str name);
 /* A variable or a part. */
 struct checkpoint_var *checkpoint_lookup(const struct checkpoint *c, struct str name);
 void checkpoint_count_damage(struct checkpoint *c, uint64_t offset);
 
-/* ---- the two kinds ---- */
 /* Reads the list from an open table; `filename` is for messages. */
 ow_status bundle_load(struct checkpoint *c, const struct sstable *table, const char *filename,
 		      struct ow_error *err);

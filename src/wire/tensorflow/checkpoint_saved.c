@@ -246,7 +246,7 @@ static ow_status record_parse(struct reader *r, struct pb message, int depth)
 	return message.problem ? OW_E_CORRUPT : OW_OK;
 }
 
-/* The smallest number of bytes that can encode the values: what a shape asks for must be there. */
+/* Whether the record has at least as many bytes as the values of its shape need. */
 static bool plausible(const struct reader *r, size_t record)
 {
 	size_t size = tf_dtype_size(r->t->dtype);
@@ -289,7 +289,7 @@ static ow_status read_record(struct reader *r, struct str value)
 	if (t->dtype != TF_STRING)
 		return OW_OK;
 	t->data_size = r->string_bytes;
-	at = (const char *)t->data; /* it may have moved while it grew */
+	at = (const char *)t->data; /* the buffer may have moved while it grew */
 	for (int64_t i = 0; i < t->elements; i++) {
 		t->strings[i].ptr = at ? at : "";
 		at = at ? at + t->strings[i].len : NULL;

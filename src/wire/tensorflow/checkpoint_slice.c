@@ -267,7 +267,7 @@ void slice_key(struct buf *out, struct str name, const struct slice *slice)
 	}
 }
 
-/* Row by row: a row is what is contiguous in both: the last dimension that is cut, and all behind. */
+/* Copies row by row; a row is contiguous in both tensors: the last dimension that is cut, and all after it. */
 void slice_copy(const struct checkpoint_var *var, const struct slice *slice, const void *from,
 		void *to, size_t size)
 {

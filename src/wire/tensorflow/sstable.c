@@ -56,7 +56,7 @@ static void block_release(struct mem *mem, struct sstable_block *block)
 	*block = (struct sstable_block){ 0 };
 }
 
-/* Replaces the packed bytes by what they unpack to. */
+/* Replaces the compressed bytes of a block by the uncompressed bytes. */
 static ow_status block_unpack(struct mem *mem, struct sstable_block *block, size_t *len,
 			      struct ow_error *err)
 {
@@ -412,7 +412,7 @@ static bool read_literal(struct cursor *in, unsigned tag, unsigned char *to, siz
 	return true;
 }
 
-/* A copy may overlap what it writes: "a" and a copy of length 5 at offset 1 make "aaaaaa". */
+/* Copies bytes; source and destination may overlap: "a" and a copy of length 5 at offset 1 make "aaaaaa". */
 static bool read_copy(struct cursor *in, unsigned tag, unsigned char *to, size_t done, size_t room,
 		      size_t *len)
 {

@@ -22,7 +22,7 @@ struct sstable_block {
 	unsigned char *bytes;
 	size_t cap;
 	uint64_t offset; /* of the block in the file, for messages */
-	size_t end;	 /* of the entries; the restart offsets follow */
+	size_t end;	 /* end of the entries; the restart offsets follow */
 	uint32_t restarts;
 };
 

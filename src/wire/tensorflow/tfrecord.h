@@ -28,7 +28,7 @@ struct tfrecord_report {
 
 struct tfrecord {
 	struct window window;
-	uint64_t at; /* of the next record */
+	uint64_t at; /* offset of the next record */
 	uint64_t data_offset, data_len;
 	ow_status status;
 	struct tfrecord_report report;
