@@ -4,6 +4,7 @@
 //   tile_*           requests for tiles: what the network layer measured, without waiting for the page's own thread
 //   details          from the pointer going down on a slice until the frame with its details is painted, measured in the page; the
 //                    largest of several clicks. details_first: until its name and track are
+//   table_*          a table of a million rows (a result of SQL) scrolled for some seconds: time between frames
 //   area, search     totals of the whole recording; a regular expression over all names
 //   server_mb        what the server holds beside the file's own pages
 import { readFileSync } from "node:fs";
@@ -65,7 +66,8 @@ function watchDetails() {
       if (!details.classList.contains("waits-facts")) { observer.disconnect(); painted((now) => (click.whole = now - click.begin)); }
     };
     click.old = document.querySelector("aside.side .details p.fact:last-of-type")?.textContent;
-    const observer = new MutationObserver(look);
+    window.lastClick?.disconnect(); // a click beside all slices selects nothing: what comes now belongs to this one
+    const observer = (window.lastClick = new MutationObserver(look));
     observer.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });
   }, true);
 }
@@ -82,6 +84,32 @@ async function details(page) {
   }
   const clicks = (await page.evaluate(() => window.clicks)).filter((c) => c.whole);
   return clicks.length ? { whole: Math.max(...clicks.map((c) => c.whole)), first: Math.max(...clicks.map((c) => c.first)), n: clicks.length } : { whole: null, first: null, n: 0 };
+}
+
+/** Runs in the page: scrolls a table a few rows and at times a tenth of it per frame. */
+async function scrollTable(ms) {
+  const box = document.querySelector("[aria-label=result]");
+  const gaps = [];
+  const end = performance.now() + ms;
+  let last = performance.now();
+  await new Promise((done) => {
+    const tick = (now) => {
+      gaps.push(now - last);
+      last = now;
+      box.scrollTop = (box.scrollTop + (gaps.length % 40 ? 60 : box.scrollHeight / 10)) % (box.scrollHeight - box.clientHeight);
+      if (performance.now() < end) requestAnimationFrame(tick);
+      else done();
+    };
+    requestAnimationFrame(tick);
+  });
+  return { gaps, rows: Number(box.getAttribute("aria-rowcount")) - 1 };
+}
+
+/** A table of a million rows; null without SQL. */
+async function table(page) {
+  await page.evaluate((text) => (location.hash = "#/sql?query=" + encodeURIComponent(text)), "SELECT id, dur FROM event LIMIT 1000000");
+  await page.waitForSelector("[aria-label=result] td, main .failure");
+  return (await page.$("[aria-label=result] td")) ? page.evaluate(scrollTable, 5000) : null;
 }
 
 /** Anonymous memory of the server: its columns are pages of the file. */
@@ -119,6 +147,10 @@ for (const file of process.argv.slice(2)) {
     server_mb: serverMb(server),
     rows: run.rows,
   };
+  const scrolled = await table(page);
+  numbers.table_rows = scrolled?.rows ?? null;
+  numbers.table_gap_p95 = scrolled && quantile(scrolled.gaps, 0.95);
+  numbers.table_gap_p99 = scrolled && quantile(scrolled.gaps, 0.99);
   console.log(JSON.stringify({ file, ...Object.fromEntries(Object.entries(numbers).map(([k, v]) => [k, round(v)])) }));
   await page.context().close();
   await server.stop();

@@ -95,7 +95,7 @@ static const char *fixed(const struct ow_ui *ui)
 		       "line";
 	if (ui->job)
 		return "this is a job of the daemon, not a list of files";
-	if (!ui->has_follower)
+	if (!atomic_load(&ui->has_follower))
 		return "the profile was opened by a program, which names its files";
 	return NULL;
 }

@@ -238,8 +238,10 @@ static void *follow(void *arg)
 
 bool page_follow(struct ow_ui *ui)
 {
-	ui->has_follower = pthread_create(&ui->follower, NULL, follow, ui) == 0;
-	return ui->has_follower;
+	bool started = pthread_create(&ui->follower, NULL, follow, ui) == 0;
+
+	atomic_store(&ui->has_follower, started);
+	return started;
 }
 
 /* The body of the request: 1 stops reading new data, 0 continues. */

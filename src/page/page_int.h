@@ -111,9 +111,9 @@ struct ow_ui {
 	/* read-locked by handlers; write-locked when profile, tiles and zero_ns change */
 	pthread_rwlock_t swap;
 	pthread_t follower;
-	bool has_follower;
-	atomic_bool frozen; /* new data is not read */
-	atomic_bool again;  /* the files are to be read once more */
+	atomic_bool has_follower; /* set when requests are answered already */
+	atomic_bool frozen;	  /* new data is not read */
+	atomic_bool again;	  /* the files are to be read once more */
 	atomic_uint epoch;  /* how often the profile was replaced */
 	struct page_mark *marks;
 	struct page_paths *proposed; /* list of files to be read; protected by lock */

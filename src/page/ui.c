@@ -623,7 +623,7 @@ void ow_ui_close(ow_ui *ui)
 	atomic_store(&ui->cancelled, true);
 	if (ui->has_loader)
 		pthread_join(ui->loader, NULL);
-	if (ui->has_follower)
+	if (atomic_load(&ui->has_follower))
 		pthread_join(ui->follower, NULL);
 	server_stop(ui->server);
 	page_close_children(ui);

@@ -651,6 +651,95 @@ class Hostile(unittest.TestCase):
             self.assertNotIn(self.server.token, str(self.server.headers), path)
 
 
+OTHER_USER = """
+import http.client, os, socket, sys
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+pid, port, page, path = sys.argv[1:]
+for name in (page, f"/proc/{pid}/environ", f"/proc/{pid}/mem", f"/proc/{pid}/maps", f"/proc/{pid}/fd/1"):
+    try:
+        open(name, "rb").read(1)
+        print("can read", name)
+    except PermissionError:
+        pass
+connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+for request in ("/api/state", "/api/rows", "/api/view?name=work"):
+    connection.request("GET", request)
+    reply = connection.getresponse()
+    body = reply.read()
+    if reply.status != 401 or b"resnet" in body:
+        print(request, reply.status, body)
+try:
+    socket.socket(socket.AF_UNIX).connect(path)
+    print("can connect to", path)
+except PermissionError:
+    pass
+"""
+
+
+class Neighbours(unittest.TestCase):
+    """The machine has other users: they see the list of processes and every port of the loopback address."""
+
+    def start_with_browser(self, folder):
+        """`opwatch ui` with a browser that notes its arguments and stays; returns the process, its address and the file that the browser got."""
+        browser = pathlib.Path(folder, "xdg-open")
+        browser.write_text(f'#!/bin/sh\nfor word in "$0" "$@"; do echo "$word"; done > {folder}/words.new\nmv {folder}/words.new {folder}/words\nexec sleep 300\n')
+        browser.chmod(0o755)
+        process = subprocess.Popen([BIN, "ui", SAMPLE], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env={**os.environ, "DISPLAY": ":9", "PATH": folder + ":" + os.environ["PATH"]}, start_new_session=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(lambda: os.killpg(process.pid, signal.SIGKILL))
+        address = process.stdout.readline().strip()
+        if not address:
+            self.skipTest(process.stderr.read())
+        words = until(lambda: pathlib.Path(folder, "words").exists() and pathlib.Path(folder, "words").read_text().split(), "no browser", pause=0.05)
+        return process, address, words
+
+    def test_the_browser_gets_a_private_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            process, address, words = self.start_with_browser(folder)
+            token = address.partition("#t=")[2]
+            self.assertEqual(len(words), 2)
+            self.assertNotIn(token, " ".join(words))
+            self.assertEqual(stat.S_IMODE(os.stat(words[1]).st_mode), 0o600)
+            self.assertIn(address, pathlib.Path(words[1]).read_text())
+            for pid in pathlib.Path("/proc").glob("[0-9]*"):
+                with contextlib.suppress(OSError):
+                    self.assertNotIn(token.encode(), (pid / "cmdline").read_bytes(), pid)
+            process.send_signal(signal.SIGTERM)  # while the browser is still there
+            self.assertEqual(process.wait(PATIENCE), 0)
+            self.assertFalse(os.path.exists(words[1]))
+            self.assertNotIn(token, process.stderr.read())
+
+    @unittest.skipUnless(os.getuid() == 0, "only root can become another user")
+    def test_another_user_gets_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)  # the socket itself must refuse
+            process, address, words = self.start_with_browser(folder)
+            path = folder + "/s"
+            listening = Server(SAMPLE, "--socket", path)
+            self.addCleanup(listening.stop)
+            done = subprocess.run([sys.executable, "-c", OTHER_USER, str(process.pid), str(urllib.parse.urlsplit(address).port), words[1], path],
+                                  capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_files_that_leave_the_server_have_no_token(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source = folder + "/x.profile"
+            pathlib.Path(source).write_bytes(pathlib.Path(SAMPLE).read_bytes())
+            server = Server(source)
+            self.addCleanup(server.stop)
+            server.wait()
+            for path, body in (("/api/save", b""), ("/api/sql?format=csv", b"SELECT * FROM event"), ("/api/sql?format=parquet", b"SELECT * FROM event")):
+                status, answer = server.ask(path, body)
+                self.assertIn(status, (200, 501), path)
+                self.assertNotIn(server.token.encode(), answer, path)
+            for name in os.listdir(folder):
+                self.assertNotIn(server.token.encode(), pathlib.Path(folder, name).read_bytes(), name)
+
+
 class Starting(unittest.TestCase):
     def test_loopback_only(self):
         server = Server(SAMPLE)

@@ -22,6 +22,14 @@ const server = await serve([sample]);
 const page = await open(browser, server);
 await settle(page);
 
+// Every request of this tab whose address or headers hold the token, but for the one header that is there for it.
+const leaks = [];
+page.on("request", (request) => {
+  const headers = Object.entries(request.headers()).filter(([name]) => name !== "x-opwatch-token");
+  if (JSON.stringify([request.isNavigationRequest() ? "" : request.url(), headers]).includes(server.token)) leaks.push(request.url());
+  if (headers.some(([name, value]) => name === "referer" && value)) leaks.push("referer: " + request.url());
+});
+
 await check("the token leaves the address bar", async () => {
   assert.ok(!page.url().includes(server.token));
   await page.reload();
@@ -361,9 +369,11 @@ await check("no token: the page says so and shows nothing", async () => {
 
 await check("the console stays empty", async () => assert.deepEqual(page.problems, []));
 
+await check("no request had the token in its address or a Referer", async () => assert.deepEqual(leaks, []));
+
 await check("names with markup stay text", async () => {
   const file = path.join(scratch, "markup.json");
-  const evil = ["<img src=x onerror=window.hit=1>", "</script><script>window.hit=1</script>", "‮moc.live", "a".repeat(100000), "{{constructor.constructor('window.hit=1')()}}", "\u0000\u0007"];
+  const evil = ["<img src=x onerror=window.hit=1>", "</script><script>window.hit=1</script>", "‮moc.live", "a".repeat(1 << 20), "{{constructor.constructor('window.hit=1')()}}", "\u0000\u0007"];
   const events = evil.map((name, i) => ({ ph: "X", pid: 1, tid: 1, ts: i * 100, dur: 90, name, args: { note: name } }));
   events.push({ ph: "M", pid: 1, tid: 1, name: "thread_name", args: { name: evil[0] } }, { ph: "M", pid: 1, name: "process_name", args: { name: evil[1] } });
   writeFileSync(file, JSON.stringify({ traceEvents: events }));

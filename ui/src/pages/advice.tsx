@@ -27,6 +27,9 @@ function saving(row: Row): string | null {
   return ns(row, "saving_high_ns");
 }
 
+/** Without steps in the files, findings are of the whole recording. */
+export const hasSteps = (advice: TableData | undefined) => (advice as unknown as { steps_known?: boolean } | undefined)?.steps_known !== false;
+
 export function evidenceOf(row: Row): Evidence[] {
   const value = row.evidence as unknown;
   if (Array.isArray(value)) return value as Evidence[];
@@ -54,13 +57,13 @@ export function AdvicePage() {
       <Panel title="Findings" remark={format.plural(found.length, "finding")} copies={{ command: command("advise"), sql: "SELECT * FROM finding", markdown: () => toMarkdown(columns, found), csv: () => toCsv(columns, rows) }}>
         {typeof all.step_ns === "number" && typeof all.step_if_all_ns === "number" && (
           <p class="fact">
-            A steady step takes <b>{format.time(all.step_ns)}</b>; with everything below gone, at best <b>{format.time(all.step_if_all_ns)}</b>.
+            {hasSteps(advice.value) ? "A steady step" : "The recording, in which nothing marks a step,"} takes <b>{format.time(all.step_ns)}</b>; with everything below gone, at best <b>{format.time(all.step_if_all_ns)}</b>.
           </p>
         )}
         {!found.length && <Empty>{rows.length === unchecked.length ? "No rule could be checked on these files." : "The rules that could be checked found nothing to change."}</Empty>}
         <div class="cards">
           {found.map((row, i) => (
-            <Finding key={i} row={row} on={chosen === row.rule} />
+            <Finding key={i} row={row} on={chosen === row.rule} steps={hasSteps(advice.value)} />
           ))}
         </div>
       </Panel>
@@ -81,8 +84,9 @@ export function AdvicePage() {
   );
 }
 
-function evidenceTitle(e: Evidence): string {
-  return [e.op ?? (e.event ? "event " + e.event : e.step !== undefined && e.step !== null ? "" : "a moment"), e.rank !== undefined && e.rank !== null ? "rank " + e.rank : "", e.step !== undefined && e.step !== null ? "step " + e.step : "", e.dur_ns ? format.time(e.dur_ns) : ""].filter(Boolean).join(", ");
+function evidenceTitle(e: Evidence, steps: boolean): string {
+  const step = steps && e.step !== undefined && e.step !== null ? "step " + e.step : "";
+  return [e.op ?? (e.event ? "event " + e.event : step ? "" : "a moment"), e.rank !== undefined && e.rank !== null ? "rank " + e.rank : "", step, e.dur_ns ? format.time(e.dur_ns) : ""].filter(Boolean).join(", ");
 }
 
 /** Where a piece of evidence is on the timeline: the event, and its time with some room around it. */
@@ -118,7 +122,7 @@ export function Where(p: { text: string; evidence: Evidence[] }) {
   );
 }
 
-function Finding(p: { row: Row; on: boolean }) {
+function Finding(p: { row: Row; on: boolean; steps: boolean }) {
   const { row } = p;
   const gain = saving(row);
   const confidence = typeof row.confidence === "number" ? format.percent(100 * row.confidence) : text(row.confidence);
@@ -129,7 +133,7 @@ function Finding(p: { row: Row; on: boolean }) {
         <span class={"severity " + row.severity}>{text(row.severity)}</span>
         <b>{text(row.rule).replace(/_/g, " ")}</b>
         <span class="spacer" />
-        {gain && <span title="what a step gets shorter when this is gone">saves {gain} per step</span>}
+        {gain && <span title={`what ${p.steps ? "a step" : "the recording"} gets shorter when this is gone`}>saves {gain}{p.steps && " per step"}</span>}
         {confidence && <small>confidence {confidence}</small>}
       </header>
       <p class="what">{text(row.what)}</p>
@@ -159,7 +163,7 @@ function Finding(p: { row: Row; on: boolean }) {
               <ul>
                 {evidence.slice(0, 8).map((e, i) => (
                   <li key={i}>
-                    {timelineOf(e) && !inReport() ? <a href={hash({ page: "timeline", params: timelineOf(e) ?? {} })} title="show in the timeline">{evidenceTitle(e)}</a> : evidenceTitle(e)}
+                    {timelineOf(e) && !inReport() ? <a href={hash({ page: "timeline", params: timelineOf(e) ?? {} })} title="show in the timeline">{evidenceTitle(e, p.steps)}</a> : evidenceTitle(e, p.steps)}
                     {e.line && <> · <CodeLink line={e.line} /></>}
                   </li>
                 ))}

@@ -84,7 +84,7 @@ function Comparison(p: { sides: Sides }) {
               <tr><th scope="row">base</th><td>{d.base_step_ns === null ? "not known" : <b>{format.time(d.base_step_ns)}</b>} <small>mean steady step · {sides.base.map(format.baseName).join(", ")}</small></td></tr>
               <tr><th scope="row">new</th><td>{d.new_step_ns === null ? "not known" : <b>{format.time(d.new_step_ns)}</b>} <small>mean steady step · {sides.other.map(format.baseName).join(", ")}</small></td></tr>
               {d.delta_ns !== null && <tr><th scope="row">difference</th><td><b>{signed(d.delta_ns)}</b>{d.delta_low_ns !== null && d.delta_high_ns !== null ? ` (95 %: ${signed(d.delta_low_ns)} to ${signed(d.delta_high_ns)})` : ""}</td></tr>}
-              {d.unexplained_ns !== null && <tr><th scope="row">in no cell</th><td>{signed(d.unexplained_ns)} <small>nothing was recorded there</small></td></tr>}
+              {d.unexplained_ns !== null && <tr><th scope="row">unexplained</th><td>{signed(d.unexplained_ns)} <small>of the difference, where nothing was recorded</small></td></tr>}
               {d.detectable_ns !== null && <tr><th scope="row">detectable</th><td>{format.time(d.detectable_ns)} <small>a smaller change would not be seen</small></td></tr>}
               <tr><th scope="row">based on</th><td>{format.plural(d.runs_base, d.unit.replace(/s$/, ""))} against {d.runs_new}{d.unit === "recordings" && d.runs_base < 4 ? <small>: fewer than 4 a side show that recordings differ, not that the program does</small> : ""}</td></tr>
               {!d.comparable && <tr><th scope="row">not comparable</th><td>{d.comparable_why}</td></tr>}

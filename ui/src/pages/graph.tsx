@@ -1,7 +1,7 @@
 // graph.tsx: the page Graph: the dataflow of a TensorFlow or XLA graph, with scopes as single nodes until they are opened,
 // or, for a trace, which operations call or launch which others. Colour is cost; the table has every node that is drawn.
 import dagre from "@dagrejs/dagre";
-import { useMemo } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { change, go, param } from "../address";
 import type { Params, Row, Table as TableData } from "../api";
 import * as format from "../format";
@@ -191,8 +191,16 @@ function Graph(p: { answer: Answer; costs: TableData | null }) {
 function Picture(p: { drawn: Drawn; near: Set<number> | null; chosen?: number; value: (n: number) => string; onChoose: (n: Placed) => void; onOpen: (n: Placed) => void; scale: number }) {
   const { drawn, near } = p;
   const most = Math.max(1e-9, ...drawn.nodes.map((n) => n.cost));
+  const box = useRef<HTMLDivElement>(null);
+  // What does not fit begins with the node that was chosen, or with the costliest one.
+  useLayoutEffect(() => {
+    const first = drawn.nodes.find((n) => n.id === p.chosen) ?? drawn.nodes.reduce<Placed | undefined>((best, n) => (best && best.cost >= n.cost ? best : n), undefined);
+    if (!box.current || !first) return;
+    box.current.scrollLeft = (first.x - drawn.left) * p.scale - box.current.clientWidth / 2;
+    box.current.scrollTop = first.y * p.scale - box.current.clientHeight / 2;
+  }, [drawn, p.scale]);
   return (
-    <div class="graph" tabIndex={0} role="region" aria-label="picture of the graph; the table below has every node">
+    <div class="graph" ref={box} tabIndex={0} role="region" aria-label="picture of the graph; the table below has every node">
       <svg width={drawn.width * p.scale} height={drawn.height * p.scale} viewBox={`${drawn.left} 0 ${drawn.width} ${drawn.height}`} role="img" aria-label="graph">
         <defs>
           <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto-start-reverse">

@@ -5,7 +5,7 @@ import * as format from "../format";
 import { rangeOf, useAnswer } from "../load";
 import { Empty, Failure, Panel, Waiting, command } from "../parts/panel";
 import { StepChart, median, stepRange } from "../parts/steps";
-import { evidenceOf, timelineOf, Where } from "./advice";
+import { evidenceOf, hasSteps, timelineOf, Where } from "./advice";
 import { MemoryCurve } from "./memory";
 import { toCsv, toMarkdown } from "../parts/table";
 import { View } from "../parts/view";
@@ -17,6 +17,7 @@ export function StartPage() {
   const timed = (work.value?.rows ?? []).some((row) => Number(row.time_ns) > 0);
   const heaps = useAnswer<TableData>("/api/view", { name: "heaps" });
   const lines = useAnswer<TableData>("/api/view", { name: "lines" });
+  const steps = useAnswer<TableData>("/api/view", { name: "steps" });
   const sampled = (metrics.value?.rows.length ?? 0) > 0;
   const remembered = (heaps.value?.rows.length ?? 0) > 0;
   const hasLines = (lines.value?.rows ?? []).some((row) => Number(row.line) > 0);
@@ -38,7 +39,7 @@ export function StartPage() {
         <div class="side-column">
           <Findings />
           {lines.value && lines.value.rows.length > 0 && !hasLines ? null : <View view="lines" title="Lines of code" shown={sampled && !timed ? ["name", "self", "self_percent"] : ["name", "time_ns", "percent", "top_type"]} titles={{ percent: "share", top_type: "main type" }} bar={sampled && !timed ? "self" : "time_ns"} height={6} empty="The files name no lines of source code." onOpen={(row) => go({ page: "code", params: { file: String(row.file ?? ""), line: String(row.line ?? "") } })} />}
-          <View view="devices" title="Devices" shown={["device", "kind", "events", "busy_ns", "busy_step_ns"]} titles={{ busy_step_ns: "busy per step" }} bar="busy_ns" height={6} empty="The files name no device." />
+          <View view="devices" title="Devices" shown={["device", "kind", "events", "busy_ns", ...(steps.value?.rows.length ? ["busy_step_ns"] : [])]} titles={{ busy_step_ns: "busy per step" }} bar="busy_ns" height={6} empty="The files name no device." />
           <Losses />
         </div>
       </div>
@@ -117,7 +118,7 @@ export function Findings() {
       <ul class="findings">
         {found.map((row, i) => (
           <li key={i}>
-            <b class="gain" title={typeof row.saving_high_ns === "number" ? `a step gets up to ${format.time(row.saving_high_ns)} shorter when this is gone` : "how much time this costs is not known"}>{typeof row.saving_high_ns === "number" ? "−" + format.time(row.saving_high_ns) : "–"}</b>
+            <b class="gain" title={typeof row.saving_high_ns === "number" ? `${hasSteps(advice.value) ? "a step" : "the recording"} gets up to ${format.time(row.saving_high_ns)} shorter when this is gone` : "how much time this costs is not known"}>{typeof row.saving_high_ns === "number" ? "−" + format.time(row.saving_high_ns) : "–"}</b>
             <span>
               <a href={"#/advice?rule=" + encodeURIComponent(String(row.rule))}>{String(row.what).split("\n")[0]}</a> <span class={"severity " + row.severity}>{String(row.severity)}</span>
               {row.where ? <small><WhereLinks row={row} /></small> : null}

@@ -76,7 +76,7 @@ export function TimelinePage() {
   if (!rows.rows.length || rows.span_ns <= 0)
     return (
       <div class="page"><Panel title="Timeline">
-        <Empty page="timeline">The files have no events with times: nothing can be drawn on a timeline. A graph or a checkpoint alone has none.</Empty>
+        <Empty page="timeline">The files have no events, samples or values with times: nothing can be drawn on a timeline. A graph, a checkpoint or sums of stacks have none.</Empty>
       </Panel></div>
     );
   return <Timeline store={keptStore} />;

@@ -144,7 +144,7 @@ export function StepChart(p: StepChartProps) {
                 {PHASE_TITLES[phase]}
               </span>
             ))}
-            {!used.length && "the phases of the steps are not known"} · click a step to see it in the timeline{p.onBrush ? "; drag over several to see only them on all pages" : ""}
+            {!used.length && "the phases of the steps are not known · "}click a step to see it in the timeline{p.onBrush ? "; drag over several to see only them on all pages" : ""}
           </span>
         )}
       </figcaption>
