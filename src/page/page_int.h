@@ -114,7 +114,7 @@ struct ow_ui {
 	atomic_bool has_follower; /* set when requests are answered already */
 	atomic_bool frozen;	  /* new data is not read */
 	atomic_bool again;	  /* the files are to be read once more */
-	atomic_uint epoch;  /* how often the profile was replaced */
+	atomic_uint epoch;	  /* how often the profile was replaced */
 	struct page_mark *marks;
 	struct page_paths *proposed; /* list of files to be read; protected by lock */
 	/* list that owns paths and marks, if one was applied; else NULL */

@@ -101,6 +101,13 @@ export function timelineOf(e: Evidence): Record<string, string> | null {
   return to.sel || to.t ? to : null;
 }
 
+/** Whether a finding names an event: by its number, its operation, or a line of its stack. */
+export function concerns(row: Row, info: { event: number; name: string; op: string; stack: { file: string; line: number }[] }): boolean {
+  const lines = new Set(info.stack.filter((f) => f.line > 0).map((f) => `${format.baseName(f.file)}:${f.line}`));
+  const lineOf = (text: string) => /([^/\s]+:\d+)/.exec(text)?.[1] ?? "";
+  return evidenceOf(row).some((e) => (!!e.event && e.event === info.event) || (!!e.op && (e.op === info.name || e.op === info.op))) || text(row.where).split(", ").some((part) => part === info.name || (!!info.op && part === info.op) || lines.has(lineOf(part)));
+}
+
 /** "train.py:42" as a link to the page Code. */
 function CodeLink(p: { line: string }) {
   const at = /^(.*):(\d+)/.exec(p.line);

@@ -203,6 +203,7 @@ function Source(p: { file: string; rows: Costly[]; costs: Cost[] }) {
   const grid = { gridTemplateColumns: `${p.costs.map(() => "84px").join(" ")} 56px minmax(0, max-content) minmax(max-content, 1fr)` };
   return (
     <Panel title={format.baseName(p.file)} class="source" remark={source.value?.path ?? p.file} copies={{ command: command("lines") }}>
+      {source.value?.path && !missing && <p class="fact"><a href={`vscode://file${encodeURI(source.value.path)}:${wanted || 1}`} title="for editors that open addresses of vscode://">open in the editor</a> · <code>$EDITOR +{wanted || 1} {format.shellWord(source.value.path)}</code></p>}
       {missing && <p class="fact">Only the lines that the profile names are shown: {missing}.</p>}
       {!source.value && !missing && <Waiting />}
       <div class="line head" aria-hidden="true" style={grid}>

@@ -87,6 +87,7 @@ function Comparison(p: { sides: Sides }) {
               {d.unexplained_ns !== null && <tr><th scope="row">unexplained</th><td>{signed(d.unexplained_ns)} <small>of the difference, where nothing was recorded</small></td></tr>}
               {d.detectable_ns !== null && <tr><th scope="row">detectable</th><td>{format.time(d.detectable_ns)} <small>a smaller change would not be seen</small></td></tr>}
               <tr><th scope="row">based on</th><td>{format.plural(d.runs_base, d.unit.replace(/s$/, ""))} against {d.runs_new}{d.unit === "recordings" && d.runs_base < 4 ? <small>: fewer than 4 a side show that recordings differ, not that the program does</small> : ""}</td></tr>
+              {!sides.ranks && !inReport() && <tr><th scope="row">swap</th><td><code>{["opwatch", "ui", ...sides.base, ...sides.other.flatMap((file) => ["--base", file])].map(format.shellWord).join(" ")}</code></td></tr>}
               {!d.comparable && <tr><th scope="row">not comparable</th><td>{d.comparable_why}</td></tr>}
             </tbody>
           </table>

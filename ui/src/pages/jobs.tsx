@@ -137,6 +137,7 @@ function One(p: { job: Job }) {
           {job.slowest_rank >= 0 && <p>Rank {job.slowest_rank} is the slowest{job.slowest_by !== null ? `, ${format.percent(100 * job.slowest_by)} slower than the median rank` : ""}.</p>}
           {job.dropped > 0 && <p class="failure">{format.count(job.dropped)} records were lost: the program made them faster than they could be read.</p>}
           <p class="fact">{format.plural(job.processes, "process").replace("processs", "processes")}{job.pids.length ? `: ${job.pids.join(", ")}` : ""} · {format.count(job.records)} records</p>
+          {job.pids.length > 0 && <p class="fact">What its threads do now: <code>opwatch stacks --job {format.shellWord(job.name)}</code></p>}
           <div class="bar">
             <button type="button" title={`opwatch ui --job ${job.name} --last 60s`} onClick={() => void look("job", job.name)}>timeline of the last 60 s</button>
             <button type="button" title={`opwatch record --last 60s --job ${job.name} -o ${job.name}.opw`} onClick={() => void post("/api/keep", job.name).then((answer) => download(answer, job.name), (e: Error) => say(e.message))}>keep the last 60 s</button>

@@ -15,6 +15,8 @@ const VIEWS: Record<string, string> = {
   work: "by type, own time",
   op: "by type (tfprof)",
   scope: "by name scope",
+  lines: "by line",
+  devices: "by device",
   opstats: "every operation",
   functions: "functions (samples)",
 };
@@ -77,18 +79,18 @@ export function OpsPage() {
         params={params}
         tree={tree}
         keep={tree ? (row) => row.name !== "_TFProfRoot" : undefined}
-        titles={{ percent: "share", outlier_ns: "over the median", top_op: "costliest", self_percent: "own share", self: "own", total_percent: "share with callees", total: "with callees" }}
-        bar={view === "functions" ? "self" : view === "work" ? "time_ns" : view === "opstats" ? "self_ns" : view === "scope" ? "total_" + metric : metric}
-        shown={view === "work" ? ["name", "time_ns", "percent", "accelerator_ns", "cpu_ns", "runs", "ops", "median_ns", "outlier_ns", "top_op"] : view === "functions" ? ["name", "self", "self_percent", "total", "total_percent", "module", "file"] : view === "opstats" ? ["name", "type", "where", "runs", "total_ns", "self_ns", "average_ns", "percent"] : undefined}
+        titles={{ percent: "share", busy_ns: "busy", busy_step_ns: "busy per step", outlier_ns: "over the median", top_op: "costliest", self_percent: "own share", self: "own", total_percent: "share with callees", total: "with callees" }}
+        bar={view === "functions" ? "self" : view === "work" ? "time_ns" : view === "opstats" ? "self_ns" : view === "lines" ? (onlySampled ? "self" : "time_ns") : view === "devices" ? "busy_ns" : view === "scope" ? "total_" + metric : metric}
+        shown={view === "work" ? ["name", "time_ns", "percent", "accelerator_ns", "cpu_ns", "runs", "ops", "median_ns", "outlier_ns", "top_op"] : view === "functions" ? ["name", "self", "self_percent", "total", "total_percent", "module", "file"] : view === "opstats" ? ["name", "type", "where", "runs", "total_ns", "self_ns", "average_ns", "percent"] : view === "lines" ? ["name", "time_ns", "self", "percent", "self_percent", "top_type", "accelerator_ns", "cpu_ns", "bytes", "float_ops", "ops", "text"] : undefined}
         sort={param("sort")}
         onSort={(sort) => change({ sort })}
         filter={param("q")}
         onFilter={(q) => change({ q }, true)}
         height={Math.max(12, Math.floor((window.innerHeight - (param("op") ? 470 : 230)) / 24))}
-        empty="There are no operations in these files."
+        empty={view === "lines" ? "The files name no lines of source code." : view === "devices" ? "The files name no device." : "There are no operations in these files."}
         extra={byType && series.size > 0 ? { title: "per step", draw: (row) => <Spark rows={series.get(String(row.name)) ?? []} steps={numbers} />, onOpen: (row) => change({ op: String(row.name) }) } : undefined}
         isMarked={(row) => row.name === param("op")}
-        onOpen={(row) => go({ page: "timeline", params: { q: "^" + String(row.top_op || row.name).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") } })}
+        onOpen={(row) => view === "devices" ? go({ page: "timeline", params: { group: "device" } }) : view === "lines" && row.file ? go({ page: "code", params: { file: String(row.file), line: String(row.line ?? "") } }) : go({ page: "timeline", params: { q: "^" + String(row.top_op || row.name).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") } })}
       />
       {param("op") && view === "work" && !inReport() && <OneOp name={param("op")} />}
     </div>

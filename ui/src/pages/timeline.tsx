@@ -12,7 +12,7 @@ import { Empty, Failure, Panel, Waiting, command, say, viewStart } from "../part
 import { Controller, parseRange, parseSet, rangeText, setText, type Chain, type Found } from "../timeline/controller";
 import type { Range } from "../timeline/draw";
 import { FoldedSteps } from "../timeline/folded";
-import { makeLayout } from "../timeline/layout";
+import { GROUPINGS, makeLayout } from "../timeline/layout";
 import { Hover, Labels, Legend, RangeText, Side } from "../timeline/parts";
 import { PathStrip, usePath } from "../timeline/path";
 import { Store, loadRows, type Rows, type Step } from "../timeline/store";
@@ -89,7 +89,7 @@ function Timeline(p: { store: Store }) {
   const body = useRef<HTMLDivElement>(null);
   const search = useRef<HTMLInputElement>(null);
   const state = address.value.params;
-  const choices = useMemo(() => ({ folded: parseSet(state.fold ?? ""), pinned: parseSet(state.pin ?? "") }), [state.fold, state.pin]);
+  const choices = useMemo(() => ({ folded: parseSet(state.fold ?? ""), pinned: parseSet(state.pin ?? ""), group: state.group && state.group in GROUPINGS ? state.group : "" }), [state.fold, state.pin, state.group]);
 
   useMemo(() => {
     c.layout.value = makeLayout(p.store.rows, choices);
@@ -129,7 +129,7 @@ function Timeline(p: { store: Store }) {
     );
     return () => stop.abort();
   }, [state.q, state.code]);
-  useEffect(() => c.draw(), [state.hide, state.m, p.store.steps]);
+  useEffect(() => c.draw(), [state.hide, state.phase, state.m, p.store.steps]);
   useEffect(() => {
     const id = /^e(\d+)$/.exec(state.sel ?? "")?.[1];
     c.chain.value = null;
@@ -206,7 +206,7 @@ function Timeline(p: { store: Store }) {
         "[": () => c.goToStep(-1),
         p: togglePath,
         "/": () => search.current?.focus(),
-        Escape: () => change(param("sel") || param("area") || param("q") || param("code") ? { sel: "", area: "", q: "", code: "" } : { path: "" }),
+        Escape: () => change(param("sel") || param("area") || param("q") || param("code") || param("phase") ? { sel: "", area: "", q: "", code: "", phase: "" } : { path: "" }),
         ArrowLeft: () => c.pan(-0.2),
         ArrowRight: () => c.pan(0.2),
         ArrowUp: () => c.scroll(c.top.value - 60),
@@ -318,6 +318,12 @@ function Timeline(p: { store: Store }) {
           </label>
         )}
         <span class="spacer" />
+        <label class="grouping">
+          by{" "}
+          <select aria-label="group tracks by" value={choices.group} onChange={(e) => change({ group: e.currentTarget.value, fold: "" })}>
+            {Object.entries(GROUPINGS).map(([name, title]) => <option key={name} value={name}>{title}</option>)}
+          </select>
+        </label>
         <RangeText c={c} />
         {p.store.steps.length > 1 && (
           <>

@@ -1,6 +1,7 @@
 // steps.tsx: a chart of the steps: a bar per step, stacked by phase; slow steps are marked. Many steps share a bar: then it
 // shows the longest of them.
 import { useMemo, useRef, useState } from "preact/hooks";
+import { format as hash } from "../address";
 import type { Row } from "../api";
 import { PHASE_COLOURS, PHASE_TITLES } from "../colours";
 import * as format from "../format";
@@ -139,10 +140,10 @@ export function StepChart(p: StepChartProps) {
         ) : (
           <span class="legend">
             {used.map((phase) => (
-              <span key={phase}>
+              <a key={phase} href={hash({ page: "timeline", params: { phase } })} title={`show ${PHASE_TITLES[phase]} in the timeline`}>
                 <i style={{ background: PHASE_COLOURS[phase] }} />
                 {PHASE_TITLES[phase]}
-              </span>
+              </a>
             ))}
             {!used.length && "the phases of the steps are not known · "}click a step to see it in the timeline{p.onBrush ? "; drag over several to see only them on all pages" : ""}
           </span>

@@ -195,6 +195,7 @@ export class Controller {
       width,
       height,
       matches,
+      phase: PHASES.indexOf(param("phase")),
       hide: param("hide") === "1",
       selected: selected && selected.row >= 0 ? { row: selected.row, ts: selected.ts, dur: selected.dur_ns ?? 0 } : null,
       arrows: this.arrows(),

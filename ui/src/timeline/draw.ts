@@ -17,6 +17,7 @@ export interface Scene {
   width: number;
   height: number;
   matches: Set<number> | null; // ids of names; others are dimmed
+  phase: number; // number of the phase that is shown, -1 for all; others are dimmed, too
   hide: boolean; // … or left out
   selected: { row: number; ts: number; dur: number } | null;
   arrows: { from: { row: number; t: number }; to: { row: number; t: number } }[];
@@ -114,7 +115,7 @@ export class Painter {
         const from = (start + tile.x[i] * bucket - range.from) / perPixel;
         const to = from + (tile.width[i] * bucket) / perPixel;
         if (to < 0 || from >= width) continue;
-        const matches = !scene.matches || scene.matches.has(tile.name[i]);
+        const matches = (!scene.matches || scene.matches.has(tile.name[i])) && (scene.phase < 0 || (tile.tint?.[i] ?? 0) >> 4 === scene.phase);
         if (!matches && scene.hide) continue;
         const busy = tile.busy[i];
         const c = TINTS[tile.tint[i]];
@@ -244,7 +245,7 @@ export class Painter {
     const weight = new Uint8Array(width);
     const words = new Uint32Array(pixels.data.buffer);
     const labels: Label[] = [];
-    const base = { store, layout: { blocks: [], lines: [], height: 0 }, top: 0, width, height, matches: null, hide: false, selected: null, arrows: [], area: null, mark: null, hover: null, moving: false };
+    const base = { store, layout: { blocks: [], lines: [], height: 0 }, top: 0, width, height, matches: null, phase: -1, hide: false, selected: null, arrows: [], area: null, mark: null, hover: null, moving: false };
     g.fillStyle = css(palette.background);
     g.fillRect(0, 0, width, height * ranges.length + 18);
     ranges.forEach((range, i) => this.paintRow({ ...base, range }, row, words, weight, i * width, width, palette.background, i * height, height, labels));

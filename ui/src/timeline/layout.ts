@@ -34,7 +34,11 @@ export interface Layout {
 export interface Choices {
   folded: Set<string>; // keys of groups and tracks
   pinned: Set<string>;
+  group: string; // a key of GROUPINGS
 }
+
+/** By what tracks are put into groups. */
+export const GROUPINGS: Record<string, string> = { "": "process", rank: "rank", device: "device", kind: "kind" };
 
 // What people look at first: the device, then the host.
 const KIND_ORDER = ["stream", "accelerator", "device", "copy", "communication", "host", "loader", "frames", "async", "other", "span", "derived"];
@@ -48,7 +52,10 @@ export const trackKey = (id: number | string) => "t" + id;
 /** "/job:localhost/replica:0/task:0/device:gpu:0" is "gpu:0" to those who have one machine. */
 export const shortDevice = (name: string) => name.replace(/^\/job:localhost\/replica:0\/task:0/, "").replace(/^\/device:/, "").replace(/\/stream:all$/, " (all streams)");
 
-function groupTitle(track: Track): string {
+function groupTitle(track: Track, by: string): string {
+  if (by === "kind") return track.kind || "other";
+  if (by === "rank") return track.rank >= 0 ? `rank ${track.rank}` : "no rank";
+  if (by === "device") return (track.rank >= 0 ? `rank ${track.rank} · ` : "") + (shortDevice(track.device) || "host");
   const process = track.process || (track.device && track.device !== track.name ? track.device : "");
   const rankText = track.rank >= 0 ? `rank ${track.rank} · ` : "";
   return rankText + (process || "tracks");
@@ -68,7 +75,7 @@ export function makeLayout(data: Rows, choices: Choices): Layout {
     const key = isValue ? "c" + row.row : (row.kind === "samples" ? "s" : "t") + row.track;
     let unit = units.get(key);
     if (!unit) {
-      unit = { track, rows: [], title: trackTitle(track, row) + (row.kind === "samples" ? " (samples)" : track?.kind === "frames" ? " · Python" : ""), group: track ? groupTitle(track)  : row.kind === "series" ? "memory" : "counters", order: [track?.rank ?? -1, track ? rank(track) : 99, isValue ? 1 : 0, track?.process_sort ?? 0, track?.sort ?? 0, row.row] };
+      unit = { track, rows: [], title: trackTitle(track, row) + (row.kind === "samples" ? " (samples)" : track?.kind === "frames" ? " · Python" : ""), group: track ? groupTitle(track, choices.group) : row.kind === "series" ? "memory" : "counters", order: [track?.rank ?? -1, track ? rank(track) : 99, isValue ? 1 : 0, track?.process_sort ?? 0, track?.sort ?? 0, row.row] };
       units.set(key, unit);
     }
     unit.rows.push(row);

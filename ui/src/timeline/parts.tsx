@@ -1,11 +1,13 @@
 // parts.tsx: what stands around the canvas of the timeline: the names of the tracks, the range, what is under the pointer, and beside it the details of
 // the selection, of an area or of a search.
 import { useEffect, useState } from "preact/hooks";
-import { getJson, inReport } from "../api";
-import { address } from "../address";
+import { getJson, inReport, type Table as TableData } from "../api";
+import { address, change } from "../address";
 import { PHASES, PHASE_COLOURS, PHASE_TITLES } from "../colours";
 import * as format from "../format";
-import { EventDetails } from "../pages/event";
+import { useAnswer } from "../load";
+import { concerns } from "../pages/advice";
+import { EventDetails, type EventInfo } from "../pages/event";
 import { Empty, Failure, Panel, Waiting, command } from "../parts/panel";
 import { Table, toCsv, toMarkdown } from "../parts/table";
 import { parseSet, rangeText, type Controller, type Found } from "./controller";
@@ -73,14 +75,16 @@ export function Labels(p: { c: Controller; toggle: (name: "fold" | "pin", key: s
   );
 }
 
+/** The colours of the phases; a click on one dims the others. */
 export function Legend() {
+  const chosen = address.value.params.phase ?? "";
   return (
     <div class="legend">
       {PHASES.filter((phase) => phase !== "unknown" && phase !== "idle").map((phase) => (
-        <span key={phase} title={PHASE_TITLES[phase]}>
+        <button key={phase} type="button" class={"plain" + (phase === chosen ? " on" : "")} aria-pressed={phase === chosen} title={phase === chosen ? "show all phases again" : `dim everything but ${PHASE_TITLES[phase]}`} onClick={() => change({ phase: phase === chosen ? "" : phase })}>
           <i style={{ background: PHASE_COLOURS[phase] }} />
           {PHASE_TITLES[phase]}
-        </span>
+        </button>
       ))}
     </div>
   );
@@ -95,6 +99,7 @@ export function Side(p: { c: Controller; path: CriticalPath | null }) {
     return (
       <aside class="side">
         <EventDetails info={c.selected.value} chain={c.chain.value} onEvent={(id) => c.select(id)} onFit={() => c.fit()} />
+        {!c.selected.value.waits && <Concerning info={c.selected.value} />}
       </aside>
     );
   if (c.found.value)
@@ -106,6 +111,25 @@ export function Side(p: { c: Controller; path: CriticalPath | null }) {
       </aside>
     );
   return p.path ? <PathPanel c={c} path={p.path} /> : null;
+}
+
+/** Findings that name the selection: the event, its operation or a line of its stack. */
+function Concerning(p: { info: EventInfo }) {
+  const advice = useAnswer<TableData>(inReport() ? null : "/api/advise");
+  const rows = (advice.value?.rows ?? []).filter((row) => row.checked && concerns(row, p.info));
+  if (!rows.length) return null;
+  return (
+    <Panel title="Findings about it" copies={{ command: command("advise"), sql: "SELECT * FROM finding" }}>
+      <ul class="findings">
+        {rows.map((row, i) => (
+          <li key={i}>
+            <b class="gain">{typeof row.saving_high_ns === "number" ? "−" + format.time(row.saving_high_ns) : "–"}</b>
+            <span><a href={"#/advice?rule=" + encodeURIComponent(String(row.rule))}>{String(row.what)}</a> <span class={"severity " + row.severity}>{String(row.severity)}</span></span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
 }
 
 function AreaPanel(p: { c: Controller; from: number; to: number; keys: Set<string> }) {
