@@ -100,7 +100,7 @@ struct advice {
 };
 
 /* Runs the rules and ranks what they find; names NULL: all of them. `tfprof` receives the messages of tfprof's
- * rules. the caller calls advice_close in any case. */
+ * rules. The caller calls advice_close in any case. */
 ow_status advice_make(struct model *m, const struct ow_list *names, struct arena *arena,
 		      struct advice *a, struct findings *tfprof, struct ow_error *err);
 void advice_close(struct advice *a);

@@ -242,7 +242,8 @@ ow_status settings_parse(struct advice_settings *s, struct str text, const char 
 		} else if (inside) {
 			OW_TRY(read_key(&r, s));
 		} else {
-			return fail(&r, "stands before the heading [advise]", take_word(&r), NULL);
+			return fail(&r, "must come after the heading [advise]", take_word(&r),
+				    NULL);
 		}
 		skip_blanks(&r, false);
 		if (r.rest.len && r.rest.ptr[0] != '\n')

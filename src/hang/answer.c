@@ -35,7 +35,7 @@ static void add_doubts(struct answer *a)
 	add_doubt(a, a->job->files_unreadable, "file could not be read", "files could not be read");
 	if (a->job->guessed) {
 		a->certain = false;
-		buf_puts(&a->why, "; the log shows what was called, not what ended");
+		buf_puts(&a->why, "; the log shows which calls began, not which ended");
 	}
 }
 

@@ -253,7 +253,7 @@ static void note_copy(const struct jobs *j, const struct trace *a, const struct 
 
 	j->b->source = (source_id){ b->source };
 	builder_note(j->b, NOTE_INFO, OW_NO_OFFSET,
-		     "has the same events as %.*s: a copy; nothing is added up over both",
+		     "has the same events as %.*s: it is a copy, and the two are not summed",
 		     STR_ARG(model_str(j->m, j->m->source.path[a->source])));
 	j->b->source = kept;
 }

@@ -1,9 +1,9 @@
 /*
- * append.c: adds the rows of one model to another that is being built; the importer of our own format calls it when
- * a file is opened beside other inputs. It works on columns by reflection: ids are translated by the type of their
- * column, everything else is copied. Rows that are equal by content (interned, or found by name or number) have a
- * list of their new ids; all other rows keep their order, so one distance per table is enough. It does not sort or
- * nest: the freeze does.
+ * append.c: adds the rows of one model to another that is being built; the importer of .opw files calls it when a file
+ * is opened together with other inputs. It works on the described columns: ids are translated by the type of their
+ * column, everything else is copied. Tables whose rows are equal by content (interned, or found by name or number) have
+ * a list of their new ids; in all other tables rows keep their order, so one offset per table is enough. It does not
+ * sort or nest: the freeze does.
  */
 #include "model/append.h"
 
@@ -199,8 +199,8 @@ static int64_t next_number(const struct model *m)
 	return next;
 }
 
-/* A step whose number was made up by us gets the next free number if that one is taken, as when the originals are
- * opened together. Any other step is the same one when it has the same number. */
+/* The number of a step in the new model. A step that opwatch numbered itself gets the next free number if its own is
+ * taken, as when the originals are opened together. Any other step is the same step if it has the same number. */
 static int64_t step_number(const struct append *a, uint32_t old)
 {
 	int64_t number = a->from->step.number[old];
@@ -268,7 +268,7 @@ static ow_status add_code(struct append *a)
 						     .address = COLUMN_GET(f->address, i),
 						     .flags = COLUMN_GET(f->flags, i) })
 				.v;
-	for (uint32_t i = 1; i < s->count; i++) /* callers come first */
+	for (uint32_t i = 1; i < s->count; i++) /* callers come before their callees */
 		a->ids[TABLE_stack][i] =
 			builder_stack(a->b, (stack_id){ a->ids[TABLE_stack][s->parent[i].v] },
 				      (frame_id){ a->ids[TABLE_frame][s->frame[i].v] })

@@ -1,7 +1,7 @@
 /*
- * append.h: adds the rows of one model to another that is being built, for files of our own opened beside other inputs.
- * Ops, devices, steps, shapes, sets, frames and stacks that both have become one; the numbers of an op in a step are
- * added up.
+ * append.h: adds the rows of one model to another that is being built, for .opw files opened together with other
+ * inputs. Ops, devices, steps, shapes, sets, frames and stacks that both have become one; the numbers of an op in a
+ * step are added.
  */
 #ifndef MODEL_APPEND_H
 #define MODEL_APPEND_H

@@ -1,7 +1,7 @@
 /*
- * backing.c: life and checks of the file behind a model: making, freeing, verifying tables on first use, thawing.
- * The importer of .opw files makes the backing; the model calls backing_verify before a table is read. It does not
- * know the file format: checksums are verified through the importer's callback. Nothing is written to the file.
+ * backing.c: creates, frees, verifies and thaws the file behind a model. The importer of .opw files makes the backing;
+ * the model calls backing_verify before a table is first read. It does not know the file format: checksums are verified
+ * through the importer's callback. Nothing is written to the file.
  */
 #include "model/backing.h"
 

@@ -1,10 +1,8 @@
 /*
- * backing.h: a model whose columns lie in our own file (.opw), mapped or in memory. The importer of the format makes
- * it. The rest of the model must know three things: which columns it does not own, that rows are checked before they
- * are first read, and that the lookups are not made yet.
- *
- * Columns in a backing may be written to: the mapping is private, the file does not change. Tables grow by moving to
- * memory of their own (builder_grow).
+ * backing.h: a model whose columns are in an .opw file, mapped or in memory. The importer of the format makes it. The
+ * rest of the model must handle three things: columns that it does not own, rows that are checked before they are first
+ * read, and lookups that are not made yet. Columns in a backing may be written to: the mapping is private, the file
+ * does not change. Tables grow by moving to allocated memory (builder_grow).
  */
 #ifndef MODEL_BACKING_H
 #define MODEL_BACKING_H

@@ -1,7 +1,7 @@
 /*
- * builder.c: growth of the tables of a model that is being built, and the first failure of a build. Every importer
+ * builder.c: grows the tables of a model that is being built, and keeps the first failure of a build. Every importer
  * and the live recorder call it. intern.c finds rows that exist already, notes.c adds notes and facts, and freeze.c
- * sorts and checks; nothing here looks at what a row means.
+ * sorts and checks; this file does not interpret rows.
  */
 #include "model/builder.h"
 

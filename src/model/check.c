@@ -38,8 +38,8 @@ static ow_status wrong(struct check *c, enum table_id table, const char *column,
 		return OW_OK;
 	}
 	return error_set(c->err, OW_E_CORRUPT,
-			 "the opwatch file is invalid: %s.%s of row %u names something that is not "
-			 "there",
+			 "the opwatch file is invalid: %s.%s of row %u refers to a row that "
+			 "does not exist",
 			 model_tables[table].name, column, row);
 }
 

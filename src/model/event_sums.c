@@ -6,7 +6,7 @@
  */
 #include "model/event_sums.h"
 
-/* Rows of an op are in order of step numbers; nil comes first. */
+/* The row of an op in a step; rows of an op are sorted by step number, nil first. */
 uint32_t op_step_find(const struct model *m, uint32_t op, uint32_t step)
 {
 	uint32_t low = m->op.step_first[op], high = low + m->op.step_count[op];
@@ -29,7 +29,7 @@ uint32_t op_step_find(const struct model *m, uint32_t op, uint32_t step)
 	return 0;
 }
 
-/* Without overflow; 0 when negative. */
+/* The length of a range, without overflow; 0 when negative. */
 static int64_t length(int64_t begin, int64_t end)
 {
 	uint64_t len = (uint64_t)end - (uint64_t)begin;
@@ -39,8 +39,8 @@ static int64_t length(int64_t begin, int64_t end)
 	return len > INT64_MAX ? INT64_MAX : (int64_t)len;
 }
 
-/* In TensorFlow's profiles an op has an event on the host and one on the accelerator for the same run; in traces each is an op of its
- * own. */
+/* Whether the events of a track are slices of a trace, in which host and device events belong to different ops. In
+ * TensorFlow's profiles an op has an event on the host and one on the accelerator for the same run. */
 static bool is_sliced(const struct model *m, track_id track)
 {
 	return (COLUMN_GET(m->track.flags, track.v) & TRACK_SLICES) != 0;
@@ -63,8 +63,8 @@ static enum event_sum sum_of(const struct model *m, track_id track)
 	return kind == TRACK_ACCELERATOR ? SUM_ACCELERATOR : SUM_NONE;
 }
 
-/* Own time within [from, to) of a slice that the span cuts: its part of the span less that of its children. They
- * follow it on its track, in order of their starts and deeper than it. */
+/* Self time within [from, to) of a slice that the range cuts: its part of the range less that of its children.
+ * Children follow it on its track, sorted by start and deeper. */
 static int64_t own_part(const struct model *m, uint32_t event, int64_t from, int64_t to)
 {
 	int64_t end = event_end(m, event), covered = from, own = 0;
@@ -101,7 +101,7 @@ enum event_sum event_amount(const struct model *m, const struct event_filter *fi
 	if (!m->event.op[event].v || sum == SUM_NONE || m->event.dur_ns[event] == TIME_UNKNOWN ||
 	    !filter_track(filter, m, track) || !filter_clip(filter, &begin, &end))
 		return SUM_NONE;
-	/* only the events of traces nest; those of TensorFlow's profiles may be beside them */
+	/* only the events of traces nest; events of TensorFlow's profiles may be in the same model */
 	*ns = time_of(m, event, begin, end,
 		      sum == SUM_CPU && COLUMN_GET(m->track.flags, track.v) & TRACK_SLICES);
 	return sum;

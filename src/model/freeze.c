@@ -1,6 +1,6 @@
 /*
- * freeze.c: turns a builder's rows into a model that may be read: input edges resolved, per-op rows sorted and indexed,
- * step spans known. Each pass is skipped when its rows are in order already, which is the common case, so freezing
+ * freeze.c: turns a builder's rows into a readable model: resolves input edges, sorts and indexes per-op rows, computes
+ * the ranges of steps. Each pass is skipped when its rows are sorted already, which is the common case, so freezing
  * costs little.
  */
 #include "model/builder.h"
@@ -18,7 +18,7 @@ static void resolve_inputs(struct builder *b)
 			m->op_input.src[i] = builder_find_op(b, m->op_input.name[i]);
 }
 
-/* order[] = rows 1… of a table, stably sorted by key (< keys); counts are reused as positions. */
+/* Makes order[]: rows 1… of a table, stably sorted by key (< keys); the counts are reused as positions. */
 static uint32_t *counting_order(struct builder *b, const uint32_t *key, uint32_t count,
 				uint32_t keys)
 {
@@ -43,8 +43,8 @@ static uint32_t *counting_order(struct builder *b, const uint32_t *key, uint32_t
 	return order;
 }
 
-/* The memory of a column that was just moved receives the next column of its width: fresh memory costs more than the
- * sorting. */
+/* Memory of columns that were just moved, reused for the next column of the same width: allocating new memory would
+ * cost more than the sorting. */
 struct spares {
 	void *narrow, *wide; /* columns of four bytes, and of eight bytes */
 };
@@ -85,7 +85,7 @@ static ow_status permute_column(struct builder *b, const struct column_info *inf
 	if (!sorted)
 		return builder_no_memory(b);
 	sort_column(sorted, *column, info->size, order, count);
-	if (info->need != NEED_ALWAYS) /* must read as zero where nothing is written */
+	if (info->need != NEED_ALWAYS) /* unwritten values must read as zero */
 		memset((char *)sorted + (size_t)count * info->size, 0,
 		       (size_t)(cap - count) * info->size);
 	if (spare && !backing_has(b->m, *column))
@@ -96,7 +96,7 @@ static ow_status permute_column(struct builder *b, const struct column_info *inf
 	return OW_OK;
 }
 
-/* Moves the rows of a table into that order, one column at a time. */
+/* Moves the rows of a table into this order, one column at a time. */
 ow_status builder_permute(struct builder *b, enum table_id table, const uint32_t *order)
 {
 	const struct table_info *info = &model_tables[table];
@@ -164,7 +164,7 @@ static int by_number(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Rank of each step by number: the key by which op_step is sorted. */
+/* The rank of each step by its number, which is the sort key of op_step. */
 static uint32_t *step_ranks(struct builder *b)
 {
 	struct model *m = b->m;
@@ -187,7 +187,8 @@ static uint32_t *step_ranks(struct builder *b)
 	return rank;
 }
 
-/* Most ops report their memory once in every step they run in: then its rows move with those of op_step. */
+/* Sorts the memory rows together with op_step, if each row has exactly one: most ops report their memory once in
+ * every step they run in. */
 static ow_status permute_one_to_one(struct builder *b, const uint32_t *order)
 {
 	uint32_t *op_step;
@@ -253,7 +254,7 @@ static ow_status sort_by_step(struct builder *b)
 	return status;
 }
 
-/* A stable sort by step number, then by op. */
+/* Sorts op_step: a stable sort by step number, then by op. */
 static ow_status sort_op_steps(struct builder *b)
 {
 	const struct model *m = b->m;
@@ -285,8 +286,8 @@ static ow_status sort_by_op_step(struct builder *b, enum table_id table, const u
 	return status;
 }
 
-/* Sets where the memory of each op in each step is, unless that is the row of the same number (model_memory_of). A
- * model from our own file may be frozen for the second time. */
+/* Sets the first memory row of each op_step, unless it is the row of the same number (model_memory_of). A model from
+ * an .opw file may be frozen for the second time. */
 static ow_status index_memory(struct builder *b)
 {
 	struct op_step_table *t = &b->m->op_step;
@@ -335,7 +336,7 @@ void builder_widen_step(struct builder *b, step_id step, int64_t start, int64_t 
 		*last = end;
 }
 
-/* Spans of steps without markers. Neighbouring events mostly belong to one step. */
+/* Computes the ranges of steps without markers. Neighbouring events mostly belong to one step. */
 static void find_step_spans(struct builder *b)
 {
 	const struct event_table *e = &b->m->event;
@@ -363,7 +364,7 @@ static bool samples_in_order(const struct sample_table *s)
 	return true;
 }
 
-/* Merges two runs of rows that are in order, order[0, middle) and order[middle, count). */
+/* Merges two sorted runs of rows, order[0, middle) and order[middle, count). */
 static void merge_runs(const int64_t *ts, uint32_t *order, uint32_t middle, uint32_t count,
 		       uint32_t *scratch)
 {
@@ -378,8 +379,8 @@ static void merge_runs(const int64_t *ts, uint32_t *order, uint32_t middle, uint
 	memcpy(order + to, scratch + a, (size_t)(middle - a) * sizeof(*order));
 }
 
-/* The rows of one track come in a few runs, one for each stretch of time on a processor. Runs wait on a stack until
- * those above are not much shorter, which keeps the merges even. */
+/* Sorts the rows of one track, which consist of a few sorted runs, one for each time on a processor. Runs wait on a
+ * stack until those above are not much shorter, which balances the merges. */
 static void order_track(const struct sample_table *s, uint32_t *order, uint32_t count,
 			uint32_t *scratch)
 {
@@ -401,14 +402,14 @@ static void order_track(const struct sample_table *s, uint32_t *order, uint32_t 
 	}
 }
 
-/* Memory that is given back has a negative weight. */
+/* Whether the weight of a sample may be negative: released memory is. */
 static bool may_be_negative(const struct model *m, uint32_t sample)
 {
 	return str_eq(model_str(m, m->metric.unit[m->sample.metric[sample].v]), STR("bytes"));
 }
 
-/* Sets weights aside that no sample can have; they count as 0. Weights are in any unit: where the sum of the others does not fit, views
- * show the limit. */
+/* Sets impossible weights to 0. Weights have any unit: where the sum of the others does not fit, views show the
+ * limit. */
 static void check_weights(struct builder *b)
 {
 	struct sample_table *s = &b->m->sample;
@@ -439,7 +440,7 @@ static void check_weights(struct builder *b)
 			     "the limit");
 }
 
-/* By track and time; nothing refers to samples. */
+/* Sorts samples by track and time; no other rows refer to samples. */
 static ow_status sort_samples(struct builder *b)
 {
 	const struct sample_table *s = &b->m->sample;
@@ -505,7 +506,8 @@ void model_unfreeze(struct model *m)
 	deferred_forget(m, DEFERRED_nesting);
 	deferred_forget(m, DEFERRED_traces);
 	deferred_forget(m, DEFERRED_stacks);
-	if (m->event.count == 1 && m->op_step.count == 1) /* the freeze chose it, no source */
+	/* the freeze chose this unit, not a source */
+	if (m->event.count == 1 && m->op_step.count == 1)
 		m->time_unit_ns = 0;
 	m->frozen = false;
 }

@@ -1,17 +1,16 @@
 /*
- * heap_order.c: the part of model_freeze that puts the rows of `heap` in the order of their times. Sources
- * write one list per device, each in order, so runs are found and merged; rows of one time keep their
- * order. Only freeze.c calls it.
+ * heap_order.c: the part of model_freeze that sorts the rows of `heap` by time. Sources write one sorted list per
+ * device, so runs are found and merged; rows of the same time keep their order. Only freeze.c calls it.
  */
 #include "model/heap_order.h"
 
 struct merge {
 	const int64_t *ts;
 	uint32_t *from, *to;
-	uint32_t count; /* rows; the nil row is at 0 and stays */
+	uint32_t count; /* number of rows; the nil row is at 0 and stays */
 };
 
-/* The end of the run that starts at `at`. */
+/* The end of the sorted run that starts at `at`. */
 static uint32_t run_end(const struct merge *s, uint32_t at)
 {
 	uint32_t end = at + 1;

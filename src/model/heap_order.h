@@ -1,4 +1,4 @@
-/* heap_order.h: the part of model_freeze that puts changes of memory in the order of their times. */
+/* heap_order.h: the part of model_freeze that sorts changes of memory by time. */
 #ifndef MODEL_HEAP_ORDER_H
 #define MODEL_HEAP_ORDER_H
 

@@ -1,6 +1,6 @@
 /*
- * intern.c: the parts of builder.h that look for an equal row before they add one: strings, shapes, sets, frames,
- * stacks, devices, tracks, metrics, steps and ops. A model from our own file has no lookups; they are made when rows
+ * intern.c: the functions of builder.h that search an equal row before they add one: strings, shapes, sets, frames,
+ * stacks, devices, tracks, metrics, steps and ops. A model from an .opw file has no lookups; they are made when rows
  * are first added to it (model_make_lookups).
  */
 #include "model/backing.h"
@@ -10,7 +10,7 @@
 
 #include <strings.h>
 
-/* A model from our own file comes without lookups; adding rows needs them. */
+/* Makes the lookups of a model from an .opw file, which has none; adding rows needs them. */
 static bool need_lookups(struct builder *b)
 {
 	if (OW_LIKELY(!atomic_load_explicit(&b->m->no_lookups, memory_order_relaxed)))
@@ -90,8 +90,8 @@ shape_id builder_shape(struct builder *b, const int64_t *dims, int32_t rank)
 	return id;
 }
 
-/* Sets are found by (base set, new member) as well as by content: the first makes adding cheap, the
- * second makes equal sets equal ids. Both live in one map under different hash seeds. */
+/* Hash of a set's members. Sets are found by (base set, new member) as well as by content: the first makes adding
+ * cheap, the second gives equal sets equal ids. Both are in one map with different hash seeds. */
 static uint64_t hash_set(const str_id *items, uint32_t count)
 {
 	uint64_t hash = map_hash_u64(count, 4);
@@ -203,8 +203,8 @@ frame_id builder_frame(struct builder *b, const struct frame_row *row)
 	return id;
 }
 
-/* Enters rows of stacks into the lookup that are not in it: the newest, and those that were added without it. A row right behind its
- * caller, as most rows of deep stacks are, is found there and has no entry. */
+/* Adds stack rows to the lookup that are not in it: the newest, and those that were added without it. A row directly
+ * after its caller, as most rows of deep stacks are, is found there and has no entry. */
 static bool index_stacks(struct model *m)
 {
 	for (uint32_t i = MAX(m->stacks_indexed, 1); i < m->stack.count; i++) {
@@ -246,7 +246,7 @@ stack_id builder_stack(struct builder *b, stack_id parent, frame_id frame)
 	return id;
 }
 
-/* ASCII only: device names of every producer are. */
+/* Whether a text contains a word, ignoring ASCII case; device names are ASCII. */
 static bool has_nocase(struct str s, const char *needle)
 {
 	size_t len = strlen(needle);

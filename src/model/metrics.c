@@ -104,7 +104,7 @@ static int64_t divide(int64_t sum, uint32_t count)
 	return count == 1 ? sum : (int64_t)((uint64_t)sum / count);
 }
 
-/* In the source's unit: 10us and 13us average to 11us. */
+/* Divides a time in the source's unit: 10us and 13us average to 11us. */
 static int64_t divide_time(int64_t sum_ns, uint32_t count, int64_t unit)
 {
 	uint64_t mean;
@@ -122,7 +122,7 @@ static int64_t mean_time(const struct metric_plan *plan, int64_t sum, uint32_t c
 	return plan->in_micros ? divide(sum, count) : divide_time(sum, count, plan->unit_ns);
 }
 
-/* The op's rows of op_step that count: [*first, *first + result). */
+/* Finds the op's rows of op_step that count: [*first, *first + result). */
 static uint32_t rows_of(const struct metric_plan *plan, uint32_t op, uint32_t *first)
 {
 	const struct model *m = plan->m;
@@ -143,13 +143,13 @@ static uint32_t rows_of(const struct metric_plan *plan, uint32_t op, uint32_t *f
 	return 0;
 }
 
-/* By how many the sums over those rows are divided. */
+/* The number by which the sums over those rows are divided. */
 static uint32_t steps_among(const struct metric_plan *plan, uint32_t first, uint32_t count)
 {
 	const struct model *m = plan->m;
 	uint32_t steps = 0;
 
-	/* every step has a mark, each another op */
+	/* each step has a different marking op, so nothing is divided */
 	if (plan->average && count && m->op.flags[m->op_step.op[first].v] & OP_STEP_MARK)
 		return MAX(m->step.count, 2) - 1;
 	if (!plan->filtered)
@@ -181,7 +181,7 @@ static void eval_times(const struct metric_plan *plan, uint32_t first, uint32_t 
 	int64_t accelerator = sum_times(plan, plan->accelerator_ns, first, count);
 	int64_t cpu = sum_times(plan, plan->cpu_ns, first, count);
 
-	/* what never ran in a step is not part of one */
+	/* an op that never ran in a step is not divided by the number of steps */
 	count = plan->all_steps && count && plan->m->op_step.step[first].v
 			? plan->all_steps
 			: steps_among(plan, first, count);
@@ -263,7 +263,7 @@ void metric_eval(const struct metric_plan *plan, op_id op, int64_t out[METRIC_CO
 						: flops;
 }
 
-/* The largest value of a column as a real number, or infinity when one is negative. */
+/* The largest value of a column as a real number; infinity when a value is negative. */
 static double largest(const int64_t *column, uint32_t count)
 {
 	int64_t top = 0, signs = 0;
@@ -294,7 +294,8 @@ static double largest_params(const struct model *m)
 	return top * m->op.count;
 }
 
-/* Half of the range is left for rounding; infinity and NaN do not fit. */
+/* Returns the metric's bit unless the sum is safe: half of the range is left for rounding; infinity and NaN do not
+ * fit. */
 static uint32_t unless_safe(enum metric metric, double sum)
 {
 	return sum < 4.6e18 ? 0 : METRIC_BIT(metric);

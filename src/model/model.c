@@ -160,8 +160,8 @@ void model_free(struct model *m)
 
 #define SEARCHES_MAX 8
 
-/* Lookups of a stored model are made after a few searches: a view that needs one name gets it sooner by searching.
- * Without memory for the lookups every request searches. */
+/* Whether the lookups exist. Those of a stored model are made after a few searches: a view that needs one name gets
+ * it sooner by searching. If memory for the lookups runs out, every request searches. */
 static bool has_lookups(const struct model *m)
 {
 	if (OW_LIKELY(!atomic_load_explicit(&m->no_lookups, memory_order_acquire)))
@@ -192,7 +192,7 @@ str_id model_find_str(const struct model *m, struct str text)
 	return (str_id){ 0 };
 }
 
-/* An op may have the empty name, whose id is 0, so the map is searched by id and not by text. */
+/* Finds an op by name. An op may have the empty name, whose id is 0, so the map is searched by id and not by text. */
 op_id model_find_op(const struct model *m, struct str name)
 {
 	str_id id = model_find_str(m, name);

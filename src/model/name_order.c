@@ -48,7 +48,7 @@ static int compare_items(const void *a, const void *b)
 	return (x->key > y->key) - (x->key < y->key);
 }
 
-/* By key. `spare` has room for as many items. */
+/* Sorts items by key. `spare` has room for as many items. */
 static void sort_by_key(struct item *items, struct item *spare, size_t count)
 {
 	if (count < MANY)
@@ -75,7 +75,8 @@ static void insertion_sort(struct item *items, size_t count, size_t depth)
 	}
 }
 
-/* A zero-padded key cannot distinguish "a" from "a\0": groups with short names are few, and sorted by comparing. */
+/* Whether a name ends inside the key: a zero-padded key cannot distinguish "a" from "a\0". Groups with such names
+ * are few, and sorted by comparing. */
 static bool ends_inside(const struct item *items, size_t count, size_t depth)
 {
 	for (size_t i = 0; i < count; i++)
@@ -84,7 +85,7 @@ static bool ends_inside(const struct item *items, size_t count, size_t depth)
 	return false;
 }
 
-/* In a group with equal keys, puts the names that end first, by length; returns how many. */
+/* In a group with equal keys, moves the names that end to the front, sorted by length; returns their number. */
 static size_t short_names_first(struct item *items, size_t count, size_t depth)
 {
 	size_t ended = 0;
@@ -150,7 +151,7 @@ static bool sort_names(const struct model *m, struct item *items, struct item *s
 	return ok;
 }
 
-/* False if memory runs out. */
+/* Fills the sorted order; false if memory runs out. */
 static bool fill_order(const struct model *m, op_id *order, size_t count)
 {
 	struct item *items = mem_alloc(m->mem, 2 * count * sizeof(*items));

@@ -1,7 +1,6 @@
 /*
- * names.c: words for the kinds of devices, tracks and notes; the views and `info --json` call it. A number beyond
- * the enum, as a newer or damaged file may have, reads as "unknown". Words are part of the output: they are not
- * translated, and never parsed back here.
+ * names.c: words for the kinds of devices, tracks and notes; the views and `info --json` call it. A number beyond the
+ * enum, as a newer or damaged file may have, reads as "unknown". Words are part of the output and are not translated.
  */
 #include "model/names.h"
 

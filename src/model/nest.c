@@ -44,14 +44,14 @@ OW_ALWAYS_INLINE struct sum *sums_find(struct sums *s, uint32_t op, uint32_t ste
 	return sums_find_slot(s, op, step);
 }
 
-/* That sum will be asked for soon. */
+/* Prefetches the sum of an op in a step, which is needed soon. */
 OW_ALWAYS_INLINE void sums_prefetch(const struct sums *s, uint32_t op, uint32_t step)
 {
 	if (OW_LIKELY(s->ops && s->slots))
 		__builtin_prefetch(&s->slots[(size_t)step * s->ops + op], 1);
 }
 
-/* Saturates. */
+/* Adds two times; saturates. */
 OW_ALWAYS_INLINE int64_t sums_add_times(int64_t a, int64_t b)
 {
 	int64_t sum;
@@ -59,8 +59,8 @@ OW_ALWAYS_INLINE int64_t sums_add_times(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-#define EVENTS_PER_SLOT 8 /* events needed per slot before slots are found by number */
-#define SLOTS_FREE 65536  /* this many slots are always accepted */
+#define EVENTS_PER_SLOT 8 /* slots are indexed directly if there are this many events per slot … */
+#define SLOTS_FREE 65536  /* … or at most this many slots */
 #define SLOTS_MANY ((uint64_t)1 << 18)
 
 static uint64_t slots_of(const struct model *m)
@@ -73,13 +73,13 @@ static bool told_by_numbers(const struct model *m)
 	return slots_of(m) <= MAX((uint64_t)m->event.count / EVENTS_PER_SLOT, (uint64_t)SLOTS_FREE);
 }
 
-/* How many threads get sums of their own: fresh memory for many of them takes longer than the adding. */
+/* The number of threads that get separate sums: memory for many of them would take longer than the adding. */
 static unsigned sums_threads(const struct model *m, unsigned threads)
 {
 	return told_by_numbers(m) && slots_of(m) > SLOTS_MANY ? 1 : threads;
 }
 
-/* Allocates nothing yet. */
+/* Prepares sums without allocating. */
 static void sums_init(struct sums *s, const struct model *m)
 {
 	*s = (struct sums){ .mem = m->mem };
@@ -114,7 +114,7 @@ static size_t slot_of(const struct sums *s, uint32_t op, uint32_t step)
 	return (size_t)step * s->ops + op;
 }
 
-/* The first slots, or twice as many; NULL if memory runs out. */
+/* Allocates the first slots, or twice as many; NULL if memory runs out. */
 static struct sum *grow(struct sums *s)
 {
 	struct sums grown = { .mem = s->mem, .ops = s->ops, .steps = s->steps, .used = s->used };
@@ -187,7 +187,7 @@ static void add_to_rows(struct sums *sums, struct builder *b)
 		t->first_start_ns[i] =
 			t->first_start_ns[i] ? MIN(t->first_start_ns[i], s->first) : s->first;
 		t->latest_end_ns[i] = MAX(t->latest_end_ns[i], s->last);
-		s->runs = 0; /* stored */
+		s->runs = 0; /* the slot has been stored */
 	}
 }
 
@@ -224,7 +224,7 @@ static void store_hashed(struct sums *sums, struct builder *b)
 		add_row(&sums->slots[i], b);
 }
 
-/* Turns the sums into rows, those of an op next to each other, or adds them to existing rows (of other sources, or
+/* Converts the sums to rows, those of an op next to each other, or adds them to existing rows (of other sources, or
  * of a first freeze). The sums cannot be used afterwards. */
 static void sums_store(struct sums *sums, struct builder *b)
 {
@@ -244,7 +244,8 @@ static void sums_store(struct sums *sums, struct builder *b)
 		}
 }
 
-#define LANES 32 /* slices that overlap more of their kind are kept without nesting */
+/* limit of lanes: slices that overlap more than this many are kept without nesting */
+#define LANES 32
 #define ROUNDING_NS 2
 
 static bool is_traced(const struct model *m, track_id track)
@@ -267,14 +268,14 @@ struct lane {
 	size_t count, cap;
 };
 
-/* A stretch of events of one track. */
+/* Consecutive events of one track. */
 struct stretch {
 	uint32_t first, last;
 };
 
 struct nesting {
 	struct builder *b;
-	bool stores; /* self times and depths; else runs are added up */
+	bool stores; /* store self times and depths; false: sum runs */
 	struct stretch *stretches;
 	size_t count;
 	atomic_size_t next;
@@ -289,7 +290,7 @@ struct nester {
 	struct model *m;
 	struct sums *sums;
 	struct lane lanes[LANES];
-	unsigned used; /* lanes above this are empty */
+	unsigned used; /* number of lanes in use; those above are empty */
 	int64_t tolerance;
 	bool stores, on_host, on_device;
 	uint64_t overlaps;
@@ -318,7 +319,7 @@ static bool kind_nests(uint8_t kind)
 
 static void choose_sums(struct nester *w, uint8_t kind)
 {
-	if (w->stores) /* they are added up */
+	if (w->stores) /* runs are already summed */
 		return;
 	w->on_host = kind == TRACK_HOST || kind == TRACK_LOADER;
 	w->on_device = kind == TRACK_DEVICE || kind == TRACK_ACCELERATOR || kind == TRACK_STREAM ||
@@ -366,8 +367,8 @@ OW_ALWAYS_INLINE bool wraps(const struct nester *w, uint32_t row)
 	return w->m->op.flags[w->m->event.op[row].v] & OP_WRAPS;
 }
 
-/* Own time of a slice that only goes around others, such as the executor of the body of a loop, belongs to the op that it
- * runs in: `parent`, or NULL. */
+/* Ends a slice. Self time of a slice that only encloses others, such as the executor of a loop's body, is added to
+ * the op that it runs in: `parent`, or NULL. */
 static bool finish(struct nester *w, const struct open_slice *slice, struct open_slice *parent)
 {
 	int64_t dur = w->m->event.dur_ns[slice->row];
@@ -389,7 +390,7 @@ static bool finish_last(struct nester *w, struct lane *lane)
 	return finish(w, &lane->open[last], last ? &lane->open[last - 1] : NULL);
 }
 
-/* Closes what ended before or at ts. */
+/* Closes slices that ended before or at ts. */
 OW_ALWAYS_INLINE bool close_ended(struct nester *w, struct lane *lane, int64_t ts)
 {
 	while (lane->count && lane->open[lane->count - 1].end <= ts)
@@ -426,7 +427,7 @@ OW_ALWAYS_INLINE bool contains(const struct nester *w, const struct lane *lane, 
 
 static void mark_overlap(struct nester *w, uint32_t row)
 {
-	if (w->stores) /* they are marked */
+	if (w->stores) /* overlaps are already marked */
 		return;
 	w->overlaps++;
 	w->m->event.flags[row] |= EVENT_OVERLAPS;
@@ -462,7 +463,7 @@ static bool push_overlapping(struct nester *w, uint32_t row, int64_t ts, int64_t
 	mark_overlap(w, row);
 	if (!empty && w->used < LANES)
 		empty = &w->lanes[w->used];
-	if (!empty) { /* too many at once: by itself */
+	if (!empty) { /* too many overlapping slices: no nesting for this one */
 		store_depth(w, row, 0);
 		return finish(w, &(struct open_slice){ ts, end, 0, row }, NULL);
 	}
@@ -485,7 +486,8 @@ static bool is_micro(int64_t ns)
 	return ns % 1000 == 0;
 }
 
-/* Times in whole microseconds are truncated: a child may seem to end one later than its parent. */
+/* The tolerance for ends: times in whole microseconds are truncated, so a child may seem to end one later than its
+ * parent. */
 static int64_t tolerance_of(const struct event_table *e, const struct stretch *s)
 {
 	for (uint32_t i = s->first; i < s->last; i++)
@@ -495,7 +497,7 @@ static int64_t tolerance_of(const struct event_table *e, const struct stretch *s
 	return 1000;
 }
 
-#define AHEAD 16 /* sums of events so far ahead are fetched */
+#define AHEAD 16 /* sums are prefetched for this many events ahead */
 
 OW_ALWAYS_INLINE void look_ahead(const struct nester *w, uint32_t row, const struct stretch *s)
 {
@@ -505,8 +507,8 @@ OW_ALWAYS_INLINE void look_ahead(const struct nester *w, uint32_t row, const str
 		sums_prefetch(w->sums, e->op[row + AHEAD].v, e->step[row + AHEAD].v);
 }
 
-/* A slice that has ended when the next event begins, a child of the innermost open one, if any. It need not be
- * remembered. */
+/* Handles a slice that has ended when the next event begins: a child of the innermost open one, if any. It need not
+ * be stored as open. */
 OW_ALWAYS_INLINE bool add_leaf(struct nester *w, struct lane *lane, uint32_t row, int64_t ts,
 			       int64_t end)
 {
@@ -518,13 +520,13 @@ OW_ALWAYS_INLINE bool add_leaf(struct nester *w, struct lane *lane, uint32_t row
 		parent->children =
 			(int64_t)((uint64_t)parent->children + (uint64_t)end - (uint64_t)ts);
 	}
-	if (lane->count) /* memory that is never written costs */
+	if (lane->count) /* without an open slice, writing would touch memory for nothing */
 		store_depth(w, row, lane->count);
 	store_self(w, row, self);
 	return sum_run(w, row, self);
 }
 
-/* While nothing of the track overlaps. */
+/* Adds a slice on a track on which nothing overlaps so far. */
 OW_ALWAYS_INLINE bool push_nested(struct nester *w, uint32_t row, int64_t ts, int64_t end,
 				  const struct stretch *s)
 {
@@ -544,7 +546,7 @@ OW_ALWAYS_INLINE bool push_nested(struct nester *w, uint32_t row, int64_t ts, in
 	return lane->count ? push_child(w, lane, row, ts, end) : push(w, lane, row, ts, end);
 }
 
-/* The event before, of the same track, for the order. */
+/* The previous event of the same track, to check the order. */
 struct before {
 	int64_t ts, dur;
 };
@@ -555,7 +557,7 @@ struct before {
 		INT64_MIN, INT64_MAX                                                               \
 	}
 
-/* Sets n->unsorted when the events turn out not to be in order. */
+/* Nests a stretch of events; sets n->unsorted when the events turn out to be unsorted. */
 static bool nest_stretch(struct nester *w, const struct stretch *s)
 {
 	struct event_table *e = &w->m->event;
@@ -573,7 +575,8 @@ static bool nest_stretch(struct nester *w, const struct stretch *s)
 		before.ts = ts;
 		before.dur = dur;
 		look_ahead(w, i, s);
-		if (dur == TIME_UNKNOWN) { /* a point: as deep as the open slices */
+		/* a point event: its depth is the number of open slices */
+		if (dur == TIME_UNKNOWN) {
 			if (!close_ended(w, &w->lanes[0], ts))
 				return false;
 			store_depth(w, i, w->lanes[0].count);
@@ -689,7 +692,7 @@ static unsigned thread_count(const struct nesting *n)
 	return sums_threads(n->b->m, (unsigned)MIN((size_t)threads, n->count));
 }
 
-/* Runs on all tracks. If some are not in order, n->unsorted is set, and only the marks of overlaps remain. */
+/* Runs the threads on all tracks. If some are unsorted, n->unsorted is set, and only the marks of overlaps remain. */
 static bool run_all(struct nesting *n)
 {
 	atomic_store(&n->next, 0);
@@ -716,7 +719,7 @@ static ow_status nest_all(struct nesting *n)
 	return ok ? builder_status(b) : builder_no_memory(b);
 }
 
-/* Puts the rows in order and forgets the results of a first attempt. */
+/* Sorts the rows and discards the results of the first attempt. */
 static ow_status start_again(struct nesting *n)
 {
 	struct model *m = n->b->m;
@@ -738,7 +741,7 @@ static ow_status nest_sorted(struct nesting *n)
 	if (sorted)
 		sorted = run_all(n) && !atomic_load(&n->unsorted);
 	if (!sorted && !atomic_load(&n->failed)) {
-		/* sorting leaves no more stretches than there were */
+		/* sorting does not increase the number of stretches */
 		OW_TRY(start_again(n));
 		n->count = find_stretches(n->b->m, is_traced, n->stretches, &sorted);
 		run_all(n);
@@ -794,7 +797,7 @@ static ow_status store_nesting(struct builder *b)
 	if (!n.stretches)
 		return builder_no_memory(b);
 	find_stretches(m, has_slices, n.stretches, &sorted);
-	ok = run_all(&n); /* the freeze has put them in order */
+	ok = run_all(&n); /* the freeze has sorted the events */
 	mem_free(m->mem, n.stretches, n.count * sizeof(*n.stretches));
 	return ok ? OW_OK : builder_no_memory(b);
 }
@@ -803,7 +806,7 @@ ow_status nesting_make(struct model *m, struct ow_error *err)
 {
 	struct builder b;
 
-	if (m->backing && m->backing->frozen) /* our own files have it all */
+	if (m->backing && m->backing->frozen) /* .opw files contain all of this */
 		return OW_OK;
 	builder_init(&b, m, err);
 	return store_nesting(&b);

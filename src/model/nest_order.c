@@ -1,10 +1,11 @@
 /*
- * nest_order.c: puts the events of a model in order of track and time, with all rows that refer to them. Importers
- * normally add events in order; this is for those that did not. nest.c calls it.
+ * nest_order.c: sorts the events of a model by track and time, with all rows that refer to them. Importers normally add
+ * events in order; this is for those that did not. nest.c calls it.
  */
 #include "model/nest.h"
 
-/* Events of unknown duration are points in time, which come after slices of the same start. */
+/* Whether two events are in order. Events of unknown duration are points in time, which come after slices of the
+ * same start. */
 OW_ALWAYS_INLINE bool in_order(const struct event_table *e, uint32_t a, uint32_t b)
 {
 	if (e->track[a].v != e->track[b].v)

@@ -1,4 +1,4 @@
-/* notes.c: facts about a source and notes on damage in it; the rest of builder.h. */
+/* notes.c: adds facts about a source and notes on damage in it; a part of builder.h. */
 #include "model/builder.h"
 
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void add_note(struct builder *b, enum note_kind kind, uint64_t offset, ui
 
 	if (kind >= NOTE_REPAIRED)
 		m->damaged = true;
-	/* Notes are few; the same one again is likely among the last. */
+	/* Notes are few; a repeated one is likely among the last. */
 	for (uint32_t i = m->note.count; i-- > 1 && i + 64 > m->note.count;)
 		if (m->note.text[i].v == id.v && m->note.kind[i] == kind &&
 		    m->note.source[i].v == b->source.v) {

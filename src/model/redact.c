@@ -13,10 +13,10 @@ enum { KEEP_TYPE = 1, KEEP_DEVICE = 2 };
 
 struct redaction {
 	struct model *m;
-	struct builder b; /* to add strings; the tables stay as long as they are */
+	struct builder b; /* adds strings; the number of rows does not change */
 	struct pseudonyms words;
 	struct buf text;
-	uint32_t old_count; /* strings before we began */
+	uint32_t old_count; /* number of strings before redaction */
 	uint8_t *keep;	    /* for each old string: KEEP_… */
 	uint32_t *named;    /* for each old string: the name that replaces it */
 };
@@ -58,7 +58,7 @@ static void each_name(struct redaction *r, str_id *column, uint32_t count)
 		column[i] = name_id(r, column[i]);
 }
 
-/* Ids of trace events may be texts. */
+/* Whether an id of a trace event is a text. */
 static bool is_text_id(const struct redaction *r, uint64_t id)
 {
 	return id & MODEL_TEXT_ID && (id & ~MODEL_TEXT_ID) < r->m->strings.count;
@@ -72,8 +72,8 @@ static void each_id(struct redaction *r, uint64_t *column, uint32_t count)
 				    translate(r, (str_id){ (uint32_t)column[i] }, pseudonym_word).v;
 }
 
-/* CamelCase, maybe after underscores, like registered op types. The user's functions, which are called like ops,
- * mostly are not. */
+/* Whether a text is CamelCase, maybe after underscores, like registered op types. The user's functions, which may
+ * also be ops, mostly are not. */
 static bool looks_like_type(struct str s)
 {
 	size_t i = 0;
@@ -89,7 +89,7 @@ static bool looks_like_type(struct str s)
 	return true;
 }
 
-/* Every component of /job:x/replica:0/task:0/device:GPU:0 has a colon; paths have none. */
+/* Whether a text is a device: every component of /job:x/replica:0/task:0/device:GPU:0 has a colon; paths have none. */
 static bool looks_like_device(struct str s)
 {
 	struct str rest = str_skip(s, 1), component;
@@ -102,7 +102,7 @@ static bool looks_like_device(struct str s)
 	return true;
 }
 
-/* An op known only from run-time records has its name as its type. */
+/* Whether an op has a type; an op known only from run-time records has its name as its type. */
 static bool has_real_type(const struct model *m, uint32_t op)
 {
 	return !(m->op.flags[op] & OP_FROM_RUN) || m->op.type[op].v != m->op.name[op].v;
@@ -139,7 +139,7 @@ static int by_text(const void *a, const void *b, void *arg)
 	return str_cmp(model_str(m, *(const str_id *)a), model_str(m, *(const str_id *)b));
 }
 
-/* Members of a set are in byte order. */
+/* Redacts sets; their members must be sorted in byte order again. */
 static void redact_sets(struct redaction *r)
 {
 	struct model *m = r->m;
@@ -171,7 +171,7 @@ static void redact_ops(struct redaction *r)
 	each(r, m->event_key.scope, m->event_key.count, pseudonym_word);
 }
 
-/* Tracks of devices are called like the device. */
+/* Redacts tracks; tracks of devices have the name of the device. */
 static void redact_tracks(struct redaction *r)
 {
 	struct model *m = r->m;
@@ -189,7 +189,7 @@ static void redact_tracks(struct redaction *r)
 	each(r, m->counter.instance, m->counter.count, pseudonym_word);
 }
 
-/* Metrics that profilers count; any other may be the user's own probe. */
+/* Whether a metric is one that profilers count; any other may be the user's own probe. */
 static bool is_common_metric(struct str name)
 {
 	static const char *const names[] = {
@@ -247,7 +247,7 @@ static void redact_frames(struct redaction *r)
 	each(r, m->frame.module, m->frame.count, pseudonym_path);
 }
 
-/* Both parts of container!member. */
+/* Redacts both parts of container!member. */
 static void source_path(struct pseudonyms *p, struct str path, struct buf *out)
 {
 	struct str rest = path, part;
@@ -261,7 +261,8 @@ static void source_path(struct pseudonyms *p, struct str path, struct buf *out)
 	}
 }
 
-/* py-spy@0.3.14, Firefox 102: programs that name themselves in the formats where any text may stand, and their versions. */
+/* Whether a text is a known program that writes its name and version where any text is allowed: py-spy@0.3.14,
+ * Firefox 102. */
 static bool is_common_program(struct str name)
 {
 	static const char *const names[] = {
@@ -307,7 +308,7 @@ static bool is_identifier(struct str s)
 	return true;
 }
 
-/* Keys are our own words, except in objects with one member per device or type. */
+/* The redacted key of a fact. Keys are our own words, except in objects with one member per device or type. */
 static str_id fact_key(struct redaction *r, str_id id)
 {
 	struct str key = model_str(r->m, id);
@@ -348,7 +349,7 @@ static bool is_mark(char c)
 	       c == '.' || c == '!' || c == '?';
 }
 
-/* English as we write it: lower-case letters, or a number. */
+/* Whether a word is plain English as in our own texts: lower-case letters, or a number. */
 static bool is_plain(struct str word)
 {
 	bool letters = true, digits = true;
@@ -390,7 +391,7 @@ static void note_word(struct redaction *r, struct str word, struct buf *out)
 		pseudonym_name(&r->words, word, out);
 }
 
-/* Word by word: words that could be names are replaced, quotes and other marks around them stay. */
+/* Redacts a note word by word: words that could be names are replaced; quotes and other marks around them stay. */
 static void note_words(struct redaction *r, struct str text, struct buf *out)
 {
 	struct str rest = text, piece;

@@ -289,7 +289,7 @@ static ow_status find_near(struct file_list *l, struct str folder, struct str na
 			*path = arena_printf(&l->arena, "%s/%s", l->folders[number], files[i].name);
 			return *path ? OW_OK : error_no_memory(err);
 		}
-	return error_set(err, OW_E_NOT_FOUND, "there is no such file beside those that are shown");
+	return error_set(err, OW_E_NOT_FOUND, "this file is not in a folder of the shown files");
 }
 
 static ow_status change(struct ow_ui *ui, struct str body, struct file_list *l,

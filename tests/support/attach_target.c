@@ -1,7 +1,7 @@
 /*
- * attach_target.c: a program that notices when something changes under it, for tests that attach to it and kill the
- * attaching process. Threads compute with vectors, sleep, poll and wait on a condition, each in a way whose result is
- * known. It runs until a line or the end of its standard input comes, and then prints "ok", or what was wrong.
+ * attach_target.c: a program that detects interference, for tests that attach to it and kill the attaching process.
+ * Threads compute with vectors, sleep, poll and wait on a condition, each in a way whose result is known. It runs until
+ * its standard input has a line or ends, and then prints "ok", or what was wrong.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -117,7 +117,7 @@ int main(void)
 	sigaction(SIGUSR1, &action, NULL);
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGUSR2);
-	/* Other threads do not take it while this one is stopped: it would end their calls. */
+	/* Other threads must not handle the signal while this one is stopped: it would end their calls. */
 	sigaddset(&blocked, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
 	for (size_t i = 0; i < sizeof(work) / sizeof(work[0]); i++)

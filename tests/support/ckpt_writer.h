@@ -14,8 +14,6 @@ struct cw_extent {
 	int64_t start, length; /* 0, -1: the whole dimension */
 };
 
-/* ---- files ---------------------------------------------------------------------------------- */
-
 static inline void cw_write_file(const char *path, struct str content)
 {
 	FILE *file = fopen(path, "wb");
@@ -23,8 +21,6 @@ static inline void cw_write_file(const char *path, struct str content)
 	if (!file || fwrite(content.ptr, 1, content.len, file) != content.len || fclose(file) != 0)
 		abort();
 }
-
-/* ---- messages shared by both kinds ---------------------------------------------------------- */
 
 static inline void cw_shape(struct buf *out, unsigned field, const int64_t *dims, int rank)
 {
@@ -77,8 +73,8 @@ static inline void cw_versions(struct buf *out, unsigned field, int producer, in
 	buf_release(&versions);
 }
 
-/* L ones and a zero, then the number in the rest of L bytes; a negative number is the complement of
- * the code of its complement. */
+/* Writes a number in order-preserving form: L ones and a zero, then the number in the rest of L bytes; a negative
+ * number is the complement of the code of its complement. */
 static inline void cw_ordered_signed(struct buf *out, int64_t value)
 {
 	uint64_t bits = value < 0 ? ~(uint64_t)value : (uint64_t)value;
@@ -115,8 +111,6 @@ static inline void cw_slice_key(struct buf *out, const char *name, const struct 
 	}
 }
 
-/* ---- pairs, sorted before they are written -------------------------------------------------- */
-
 struct cw_pair {
 	struct buf key, value;
 };
@@ -141,8 +135,6 @@ static inline void cw_write_pairs(struct mem *mem, struct cw_pair *pairs, int co
 	cw_write_file(path, buf_str(&w.out));
 	table_writer_release(&w);
 }
-
-/* ---- V2 ------------------------------------------------------------------------------------- */
 
 struct cw_bundle {
 	struct mem *mem;
@@ -177,7 +169,7 @@ static inline void cw_bundle_init(struct cw_bundle *b, struct mem *mem, int shar
 	cw_versions(&header->value, 3, 1, 0, 0);
 }
 
-/* Appends to a shard, unit by unit in the bundle's byte order; returns the CRC. */
+/* Appends bytes to a shard, unit by unit in the bundle's byte order; returns the CRC. */
 static inline uint32_t cw_data(struct cw_bundle *b, int shard, struct str bytes, size_t unit)
 {
 	struct buf *data = &b->data[shard];
@@ -247,7 +239,7 @@ static inline void cw_bundle_strings(struct cw_bundle *b, const char *key, const
 	buf_release(&fixed);
 }
 
-/* A partitioned variable of floats; slice i goes to shard i % shards. */
+/* Adds a partitioned variable of floats; slice i goes to shard i % shards. */
 static inline void cw_bundle_sliced(struct cw_bundle *b, const char *name, const int64_t *dims,
 				    int rank, const float *whole, const struct cw_extent *slices,
 				    int slice_count)
@@ -310,13 +302,11 @@ static inline void cw_bundle_release(struct cw_bundle *b)
 		buf_release(&b->data[i]);
 }
 
-/* ---- V1 ------------------------------------------------------------------------------------- */
-
 struct cw_saved {
 	struct mem *mem;
 	struct cw_pair pairs[CW_MAX];
 	int count;
-	struct buf meta; /* SavedTensorSliceMeta */
+	struct buf meta; /* the encoded SavedTensorSliceMeta */
 };
 
 static inline void cw_saved_init(struct cw_saved *s, struct mem *mem)
@@ -325,7 +315,7 @@ static inline void cw_saved_init(struct cw_saved *s, struct mem *mem)
 	buf_init(&s->meta, mem);
 }
 
-/* Announces a variable with its slices. */
+/* Adds a variable and its slices to the meta data. */
 static inline void cw_saved_meta(struct cw_saved *s, const char *name, int dtype,
 				 const int64_t *dims, int rank, const struct cw_extent *slices,
 				 int slice_count)
@@ -342,7 +332,7 @@ static inline void cw_saved_meta(struct cw_saved *s, const char *name, int dtype
 	buf_release(&tensor);
 }
 
-/* The value of a slice: `values` is a TensorProto that has only the typed field. */
+/* Adds the value of a slice: `values` is a TensorProto that has only the typed field. */
 static inline void cw_saved_value(struct cw_saved *s, const char *name,
 				  const struct cw_extent *extents, int rank, struct buf *values)
 {

@@ -1,7 +1,7 @@
 /*
- * clock_check.c: whether the recorder's clock (recorder/clock.c, which this is built with) keeps to CLOCK_MONOTONIC and never
- * runs backwards, while it is adjusted as often as it can be. Prints whether the processor's counter was used.
- * Built and run by tests/cli/record_test.py.
+ * clock_check.c: checks that the recorder's clock (recorder/clock.c, which this is built with) agrees with
+ * CLOCK_MONOTONIC and never runs backwards, while it is adjusted as often as possible. Prints whether the processor's
+ * counter was used. Built and run by tests/cli/record_test.py.
  */
 #include "recorder.h"
 

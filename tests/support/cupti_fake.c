@@ -1,8 +1,9 @@
 /*
- * cupti_fake.c: plays CUPTI and the CUDA driver for recorder/hook_cuda.c, on a machine without either. Built twice by
- * tests/cli/record_devices_test.py, where CUPTI's headers are: with -shared as libcupti.so, and with -DDRIVER as a program
- * that loads the recorder as the driver does (CUDA_INJECTION64_PATH) and lets the library hand over what COUNT steps
- * did: a copy to the device, a kernel, a fill, a copy back, the calls that started them, and a wait. Not part of the product.
+ * cupti_fake.c: a fake of CUPTI and the CUDA driver for recorder/hook_cuda.c, on a machine without either.
+ * tests/cli/record_devices_test.py builds it twice, where CUPTI's headers are installed: with -shared as libcupti.so,
+ * and with -DDRIVER as a program that loads the recorder as the driver does (CUDA_INJECTION64_PATH) and lets the
+ * library deliver the activities of COUNT steps: a copy to the device, a kernel, a fill, a copy back, the calls that
+ * started them, and a wait. Not part of the product.
  */
 #include <cupti.h>
 
@@ -177,7 +178,7 @@ static size_t put_copy(uint8_t *buffer, size_t at, uint8_t kind, uint64_t start,
 	return put(buffer, at, &c, sizeof(c));
 }
 
-/* One step of 10 ms: copied for 1, computed for 5, copied back for 2. */
+/* Writes one step of 10 ms: 1 ms copy, 5 ms compute, 2 ms copy back. */
 static size_t put_step(uint8_t *buffer, size_t at, uint32_t thread, uint64_t start, uint32_t n)
 {
 	kernel_record k;
@@ -215,7 +216,7 @@ struct batch {
 	size_t size, used;
 };
 
-/* CUPTI hands buffers over in a thread of its own. */
+/* The thread in which CUPTI delivers buffers. */
 static void *hand_over(void *arg)
 {
 	struct batch *b = arg;
@@ -231,7 +232,7 @@ int fake_work(int count)
 	pthread_t thread;
 
 	if (!request)
-		return 0; /* nobody is interested */
+		return 0; /* no subscriber is registered */
 	if (!timestamp || !(enabled & 1u << CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL))
 		return 3;
 	for (int i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
 /*
- * every_view.h: asks a frozen profile for everything there is: each view through each sink, advice, the
- * verdict, facts and the timeline. For tests that look for crashes and races: any status is a fine
- * answer, except "a bug in opwatch". Uses the public interface only.
+ * every_view.h: requests everything from a frozen profile: each view through each sink, advice, the verdict, facts and
+ * the timeline. For tests that look for crashes and races: any status is accepted, except "a bug in opwatch". Uses the
+ * public interface only.
  */
 #ifndef SUPPORT_EVERY_VIEW_H
 #define SUPPORT_EVERY_VIEW_H
@@ -12,9 +12,9 @@
 #include "opwatch/opwatch.h"
 
 struct every_view {
-	uint64_t bytes; /* written by all sinks */
-	uint64_t hash;	/* of what was written; two runs must agree */
-	unsigned views; /* that gave a result */
+	uint64_t bytes; /* bytes written by all sinks */
+	uint64_t hash;	/* hash of the written bytes; two runs must agree */
+	unsigned views; /* number of views that gave a result */
 };
 
 static inline bool every_view_take(void *arg, const void *bytes, size_t len)
@@ -41,7 +41,7 @@ static inline void every_view_status(ow_status status, const struct ow_error *er
 	abort();
 }
 
-/* Takes the result. */
+/* Writes a result through all sinks, and frees it. */
 static inline void every_view_sinks(struct every_view *all, ow_result *result)
 {
 	struct ow_write_options options;
@@ -81,11 +81,11 @@ static inline void every_view_views(struct every_view *all, ow_profile *profile,
 	}
 }
 
-/* The rest that has no options worth varying. */
+/* Requests everything that has no options worth varying. */
 static inline void every_view_rest(struct every_view *all, ow_profile *profile)
 {
 	struct ow_timeline_options timeline;
-	struct every_view facts = { 0 }; /* tell how much memory is in use, so they vary */
+	struct every_view facts = { 0 }; /* facts contain the memory in use, so their bytes vary */
 	struct ow_error err = { 0 };
 	ow_result *result = NULL;
 	ow_status status;
@@ -103,7 +103,7 @@ static inline void every_view_rest(struct every_view *all, ow_profile *profile)
 			  "timeline");
 }
 
-/* `all` starts zeroed. */
+/* Requests everything; `all` is initially zero. */
 static inline void every_view(struct every_view *all, ow_profile *profile)
 {
 	static const char *const columns[] = { "bytes",	       "peak_bytes",   "residual_bytes",

@@ -1,6 +1,6 @@
 /*
- * fake_process.h: plays a recorded process for unit tests of those who collect: its region, one ring, and a connection. Needs
- * cmocka.h before it.
+ * fake_process.h: plays a recorded process for unit tests of the collector: its region, one ring, and a connection.
+ * Include cmocka.h before it.
  */
 #ifndef SUPPORT_FAKE_PROCESS_H
 #define SUPPORT_FAKE_PROCESS_H
@@ -14,7 +14,7 @@
 
 #define FAKE_RECORDS 1024u
 
-/* A process as the recorder would make it. */
+/* A process as the recorder would set it up. */
 struct fake {
 	int region_fd, ring_fd, sockets[2];
 	struct ring_process *region;
@@ -64,7 +64,7 @@ static inline void fake_connect(struct fake *f)
 		0);
 }
 
-/* The ring follows the hello. */
+/* Sends the ring, after the hello. */
 static inline void fake_send_ring(const struct fake *f)
 {
 	struct ring_message message = { .version = RING_VERSION, .kind = RING_NEW, .number = 1 };
@@ -86,7 +86,7 @@ static inline void fake_send_ring(const struct fake *f)
 	assert_int_equal(sendmsg(f->sockets[1], &packet, 0), (ssize_t)sizeof(message));
 }
 
-/* As many as there is room for, at most `count`; returns how many. */
+/* Pushes as many records as there is room for, at most `count`; returns the number. */
 static inline uint32_t fake_push(const struct fake *f, uint32_t count)
 {
 	uint64_t head = atomic_load(&f->ring->head);

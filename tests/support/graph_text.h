@@ -32,7 +32,7 @@ static inline void gt_shape(struct buf *out, uint32_t field, struct str text)
 	pb_end(out, shape);
 }
 
-/* A packed list of integers as field 3 of ListValue, or any other. */
+/* Writes a packed list of integers, as field 3 of ListValue or any other field. */
 static inline void gt_ints(struct buf *out, uint32_t field, struct str text, size_t *count)
 {
 	size_t list = pb_begin(out, field);
@@ -204,7 +204,7 @@ static inline void gt_node(struct buf *out, struct str text)
 	gt_node_in(out, 1, text);
 }
 
-/* The nodes of a graph, or of a function. */
+/* Writes the nodes of a graph, or of a function. */
 static inline void gt_nodes(struct buf *out, uint32_t field, struct str text)
 {
 	struct str node;
@@ -230,7 +230,7 @@ static inline void gt_args(struct buf *out, uint32_t field, struct str names)
 	}
 }
 
-/* A library with one function: gt_function(out, "f", "a b", "r=m:product:0", "m MatMul a b"). */
+/* Writes a library with one function: gt_function(out, "f", "a b", "r=m:product:0", "m MatMul a b"). */
 static inline void gt_function(struct buf *out, const char *name, const char *args,
 			       const char *returns, const char *body)
 {
@@ -257,7 +257,7 @@ static inline void gt_function(struct buf *out, const char *name, const char *ar
 	pb_end(out, library);
 }
 
-/* A whole GraphDef, of a version that knows scalars. */
+/* Writes a whole GraphDef, of a version that knows scalars. */
 static inline void gt_graph(struct buf *out, const char *text)
 {
 	size_t versions;

@@ -1,7 +1,9 @@
-/* guest_host.c: what programs do that a guest in them must bear: they shut themselves into a sandbox that ends whoever makes
- * another call, give up rights step by step, ask for what only a program of one thread gets, and close what they do not
- * know. Run by tests/cli/record_guest_test.py with and without the recorder; says "ok" and gives 0 when all is as usual, 77
- * when the system does not allow it anyway. Calls on files go on afterwards, so that there is something to record. */
+/* guest_host.c: a program that does what a recorder inside it must tolerate: it enters a sandbox that ends the process
+ * at any other system call, drops rights step by step, makes calls that only a single-threaded program may make, and
+ * closes unknown descriptors. tests/cli/record_guest_test.py runs it with and without the recorder; it prints "ok" and
+ * returns 0 when all works as usual, 77 when the system does not allow the test. Calls on files follow, so that there
+ * is something to record.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -43,7 +45,7 @@ static void say_ok(void)
 		_exit(4);
 }
 
-/* Ends the process at every call but those that work() and say_ok() need. */
+/* Installs a filter that ends the process at every call but those that work() and say_ok() need. */
 static int shut_in(unsigned flags)
 {
 	static const int allowed[] = { SYS_read,
@@ -94,7 +96,7 @@ static int shut_in(unsigned flags)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) == 0 ? 0 : CAN_NOT;
 }
 
-/* By the call of its own, all threads. */
+/* Enters the sandbox with seccomp(2), for all threads. */
 static int sandbox(void)
 {
 	int status = shut_in(SECCOMP_FILTER_FLAG_TSYNC);
@@ -103,7 +105,7 @@ static int sandbox(void)
 	return status;
 }
 
-/* The same, in a process that has recorded before, by the older call. */
+/* Enters the sandbox with the older prctl(2), in a process that has recorded before. */
 static int sandbox_later(void)
 {
 	int status;
@@ -124,7 +126,7 @@ static int wait_for(pid_t child)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Until the input ends. */
+/* Enters the sandbox and works until the input ends. */
 static int sandbox_wait(void)
 {
 	char byte;
@@ -137,7 +139,7 @@ static int sandbox_wait(void)
 	return status;
 }
 
-/* In a child that has done nothing before. */
+/* Enters the sandbox in a child that has done nothing before. */
 static int sandbox_child(void)
 {
 	pid_t child = fork();
@@ -152,7 +154,7 @@ static int sandbox_child(void)
 	return wait_for(child);
 }
 
-/* A program that is executed in it. */
+/* Executes a program in the sandbox. */
 static int sandbox_exec(void)
 {
 	pid_t child = fork();
@@ -168,7 +170,7 @@ static int sandbox_exec(void)
 	return wait_for(child);
 }
 
-/* Nothing but reading, writing and ending; not even the processor's clock. */
+/* Enters the strict mode: only reading, writing and exiting are allowed; not even reading the clock. */
 static int strict(void)
 {
 	work(10);
@@ -182,8 +184,8 @@ static int strict(void)
 	return 0;
 }
 
-/* Gives up what root may do, keeps the right to be another group, and becomes one: rights are those of a thread, who one is
- * counts for all of them, and the C library ends programs in which only some threads can. */
+/* Drops root's capabilities, keeps the right to change the group, and changes it: capabilities are per thread, the
+ * group must change for all threads, and the C library ends a program in which only some threads can. */
 static int drop(void)
 {
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -200,7 +202,7 @@ static int drop(void)
 	return 0;
 }
 
-/* For one thread only. */
+/* Creates a user namespace, which only a single-threaded process may do. */
 static int new_users(void)
 {
 	work(10);
@@ -216,11 +218,11 @@ static int close_all(void)
 	for (int fd = 3; fd < 4096; fd++)
 		close(fd);
 	while (poll(&(struct pollfd){ .fd = 0, .events = POLLIN }, 1, 10) == 0)
-		work(10); /* until the input ends */
+		work(10); /* works until the input ends */
 	return 0;
 }
 
-/* A child that shares the memory until it has executed another program. */
+/* Starts a child with vfork, which shares the memory until it executes another program. */
 static int vfork_drop(void)
 {
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -249,7 +251,7 @@ static void *work_much(void *arg)
 	return arg;
 }
 
-/* Each thread fills its ring. */
+/* Runs threads that each fill their ring. */
 static int threads(void)
 {
 	pthread_t list[40];

@@ -1,6 +1,6 @@
 /*
- * h2_server.h: a small gRPC server for tests, by libnghttp2, on a port of loopback and in a thread of its own. It answers
- * one call, well or in one of the ways in which servers go wrong.
+ * h2_server.h: a small gRPC server for tests, by libnghttp2, on a loopback port and in a separate thread. It answers
+ * one call, correctly or with one of the failures below.
  */
 #ifndef SUPPORT_H2_SERVER_H
 #define SUPPORT_H2_SERVER_H
@@ -16,29 +16,29 @@
 
 enum h2_way {
 	H2_ANSWERS,
-	H2_FAILS,   /* with a gRPC status */
-	H2_SILENT,  /* takes the request and says nothing */
+	H2_FAILS,   /* answers with a gRPC error status */
+	H2_SILENT,  /* accepts the request and never answers */
 	H2_CUT,	    /* closes in the middle of the answer */
 	H2_ENDS,    /* ends the stream in the middle of the message */
 	H2_GARBAGE, /* speaks another protocol */
 	H2_404,
-	H2_PAGE,    /* is a server of web pages */
+	H2_PAGE,    /* is a web server */
 	H2_REFUSES, /* resets the stream before any answer */
-	H2_RESETS,  /* resets it in the middle of one */
-	H2_LEAVES,  /* says that it goes away, and why, and takes no request */
-	H2_LAST,    /* says that it goes away, and answers this request */
-	H2_HANGS_UP /* closes the connection without a word */
+	H2_RESETS,  /* resets the stream in the middle of an answer */
+	H2_LEAVES,  /* sends GOAWAY with a reason, and accepts no request */
+	H2_LAST,    /* sends GOAWAY, and answers this request */
+	H2_HANGS_UP /* closes the connection without an answer */
 };
 
 struct h2_server {
 	enum h2_way way;
-	const unsigned char *answer; /* with the five bytes before a message */
+	const unsigned char *answer; /* the answer, with the five bytes before a message */
 	size_t answer_len;
-	/* what it got */
+	/* the received request */
 	unsigned char request[4096];
 	size_t request_len;
 	char path[128];
-	/* inside */
+	/* internal state */
 	char address[32];
 	int listening, fd;
 	pthread_t thread;
@@ -211,7 +211,7 @@ static inline void *h2_run(void *arg)
 	return NULL;
 }
 
-/* s->address says where; false when there is no loopback. */
+/* Starts the server at s->address; false when there is no loopback. */
 static inline bool h2_start(struct h2_server *s)
 {
 	struct sockaddr_in where = { .sin_family = AF_INET,
@@ -227,7 +227,7 @@ static inline bool h2_start(struct h2_server *s)
 	return pthread_create(&s->thread, NULL, h2_run, s) == 0;
 }
 
-/* After the call has ended, and its connection with it. */
+/* Stops the server, after the call and its connection have ended. */
 static inline void h2_stop(struct h2_server *s)
 {
 	pthread_join(s->thread, NULL);

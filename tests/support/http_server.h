@@ -1,8 +1,7 @@
 /*
- * http_server.h: a small HTTP server inside a test program, on a port of its own of 127.0.0.1. A thread
- * takes one connection after the other, reads a request (Content-Length or chunked) and lets the test's
- * function say what to do: answer, hang up, say nothing, answer before the body has come. One request per
- * connection.
+ * http_server.h: a small HTTP server inside a test program, on a free port of 127.0.0.1. A thread accepts one
+ * connection after the other, reads a request (Content-Length or chunked) and calls the test's function, which decides:
+ * answer, hang up, stay silent, answer before the body has come. One request per connection.
  */
 #ifndef SUPPORT_HTTP_SERVER_H
 #define SUPPORT_HTTP_SERVER_H
@@ -21,21 +20,20 @@
 #include <unistd.h>
 
 struct http_exchange {
-	unsigned number;  /* of the request, from 0 */
+	unsigned number;  /* number of the request, from 0 */
 	const char *head; /* request line and headers */
-	const char *body; /* NUL after it */
+	const char *body; /* the body, followed by a NUL */
 	size_t body_len;
-	/* what to do */
-	int status;	     /* 200 unless told */
-	const char *headers; /* more of them, each with "\r\n"; or NULL */
+	int status;	     /* status of the answer; 200 by default */
+	const char *headers; /* additional headers, each with "\r\n"; or NULL */
 	char answer[65536];
-	bool hang_up;	  /* close without a word */
-	int silence_ms;	  /* before that, or before the answer */
-	bool before_body; /* decide when only the head is there */
+	bool hang_up;	  /* close the connection without an answer */
+	int silence_ms;	  /* wait this long before the answer or hanging up */
+	bool before_body; /* decide when only the headers have arrived */
 };
 
 struct http_server {
-	/* Called when the head is there (body NULL), then, unless it set before_body, with the body. */
+	/* Called when the headers have arrived (body NULL), then, unless it set before_body, with the body. */
 	void (*handle)(void *arg, struct http_exchange *exchange);
 	void *arg;
 	int listener;
@@ -66,7 +64,7 @@ static inline bool http_more(struct http_received *r, int fd)
 	return true;
 }
 
-/* Joins the chunks that begin at `at` into a body; false when more has to come. */
+/* Joins the chunks that begin at `at` into a body; false when more data must come. */
 static inline bool http_join(struct http_received *r, size_t at, char **body, size_t *body_len)
 {
 	size_t len = 0;
@@ -153,7 +151,7 @@ static inline void http_serve(struct http_server *server, int fd)
 	free(head);
 	free(body);
 out:
-	/* What the client still sends must not become a reset that swallows the answer. */
+	/* Data that the client still sends must not cause a reset that loses the answer. */
 	shutdown(fd, SHUT_WR);
 	if (!x->hang_up) {
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ 60, 0 },

@@ -13,7 +13,7 @@ struct live_writer {
 	struct mem mem;
 	struct recording recording;
 	uint32_t last_name;
-	uint64_t next[16]; /* record number, by process */
+	uint64_t next[16]; /* next record number of each process */
 };
 
 static inline void live_writer_open(struct live_writer *w, const char *path)
@@ -88,7 +88,7 @@ static inline void live_writer_sample(struct live_writer *w, uint32_t process, u
 						    .wall_ns = 10 * (int64_t)LIVE_MS });
 }
 
-/* main calls inner, a sample each: the process is in one of the two. */
+/* Adds stacks: main calls inner, one sample in each. */
 static inline void live_writer_stacks(struct live_writer *w, uint32_t process, uint32_t tid)
 {
 	struct recording *r = &w->recording;
@@ -112,7 +112,8 @@ static inline void live_writer_stacks(struct live_writer *w, uint32_t process, u
 	}
 }
 
-/* A sample of a stack of two frames, outer and inner, whose numbers begin at `first`, of the main thread; 10 ms long. */
+/* Adds a sample of the main thread, 10 ms long, with a stack of two frames, outer and inner, whose numbers begin at
+ * `first`. */
 static inline void live_writer_stack(struct live_writer *w, uint32_t process, uint32_t first,
 				     const char *outer, const char *inner, uint64_t at)
 {
@@ -133,7 +134,7 @@ static inline void live_writer_stack(struct live_writer *w, uint32_t process, ui
 	live_writer_sample(w, process, first + 1, at);
 }
 
-/* A step of a training loop: waits for data, computes, lets the optimizer work. */
+/* Adds a step of a training loop: a wait for data, compute, the optimizer. */
 static inline void live_writer_step(struct live_writer *w, uint32_t process, uint64_t begin,
 				    uint64_t wait, uint64_t compute)
 {

@@ -1,9 +1,9 @@
 /*
- * nccl_driver.c: plays NCCL for the recorder's profiler plugin: nccl_driver VERSION COUNT loads what NCCL_PROFILER_PLUGIN
- * names, takes ncclProfiler_vVERSION and reports COUNT collectives as NCCL does: queued by this thread, ended there
- * before the device begins, and carried out by two channels of about 4 ms that another thread reports. Among
- * them is what a plugin must put up with: groups, events of other processes, events without parent. Built and run by
- * tests/cli/record_devices_test.py; not part of the product.
+ * nccl_driver.c: a fake of NCCL for the recorder's profiler plugin: nccl_driver VERSION COUNT loads the plugin that
+ * NCCL_PROFILER_PLUGIN names, takes ncclProfiler_vVERSION and reports COUNT collectives as NCCL does: queued by this
+ * thread, ended there before the device begins, and carried out by two channels of about 4 ms that another thread
+ * reports. It also sends what a plugin must tolerate: groups, events of other processes, events without parent. Built
+ * and run by tests/cli/record_devices_test.py; not part of the product.
  */
 #include "nccl_abi.h"
 
@@ -23,7 +23,7 @@ static void nap(long ms)
 	nanosleep(&(struct timespec){ 0, ms * 1000000 }, NULL);
 }
 
-/* A device whose timer has nothing to do with the host's clock. */
+/* A device timer that is unrelated to the host's clock. */
 static uint64_t timer(void)
 {
 	struct timespec t;

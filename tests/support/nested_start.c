@@ -1,7 +1,7 @@
 /*
- * nested_start.c: starts the recorder, as `opwatch attach` does it, and starts it again from the handler of a signal at some moment
- * meanwhile: what happens when an attach is killed and the next one interrupts the same thread. Arguments: the library and
- * its protocol version. Prints "ok" unless it crashes.
+ * nested_start.c: starts the recorder, as `opwatch attach` does, and starts it again from a signal handler at some
+ * moment meanwhile: this happens when an attach is killed and the next one interrupts the same thread. Arguments: the
+ * library and its protocol version. Prints "ok" unless it crashes.
  */
 #include <dlfcn.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 #include "advise/rule.h"
 #include "support/small_model.h"
 
-/* Freezes the model and checks it; what was found lives in the arena. */
+/* Freezes the model and runs the rule; the findings are in the arena. */
 static inline struct findings one_rule_run(const struct rule *rule, struct small_model *s,
 					   struct arena *arena)
 {
@@ -42,7 +42,7 @@ static inline ow_status one_rule_without(const struct rule *rule, struct small_m
 	return status;
 }
 
-/* Every allocation fails once, alone and with all after it. Closes the model. */
+/* Lets every allocation fail once, alone and with all after it. Closes the model. */
 static inline void one_rule_every_failure(const struct rule *rule, struct small_model *s)
 {
 	uint64_t n = 1;

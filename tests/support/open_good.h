@@ -1,4 +1,4 @@
-/* open_good.h: a profile that must open, for tests of what is done with it. */
+/* open_good.h: opens a profile that must be readable, for tests that use it. */
 #ifndef SUPPORT_OPEN_GOOD_H
 #define SUPPORT_OPEN_GOOD_H
 

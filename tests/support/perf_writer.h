@@ -13,7 +13,7 @@ struct perf_recording {
 	unsigned char bytes[81920];
 	size_t len, record;
 	bool swap;
-	uint64_t sample_type, read_format; /* 0: as PERF_TEST_SAMPLE says; none */
+	uint64_t sample_type, read_format; /* 0: PERF_TEST_SAMPLE, and no read format */
 };
 
 static inline void perf_put(struct perf_recording *r, uint64_t value, size_t size)
@@ -49,7 +49,7 @@ static inline void perf_end(struct perf_recording *r)
 	r->len = len;
 }
 
-/* Frequency and ids at the end of records, as bit fields of that byte order. */
+/* Writes attributes with frequency and ids at the end of records, as bit fields of that byte order. */
 static inline void perf_put_attr(struct perf_recording *r, uint32_t type, uint64_t config)
 {
 	size_t start = r->len;
@@ -74,7 +74,7 @@ static inline void perf_put_id(struct perf_recording *r, uint64_t time)
 	perf_put(r, 0, 8);   /* cpu */
 }
 
-/* The head of a file that comes from a pipe. */
+/* Writes the header of a file that comes from a pipe. */
 static inline void perf_put_pipe(struct perf_recording *r, bool swap)
 {
 	memset(r, 0, sizeof(*r));
@@ -84,7 +84,7 @@ static inline void perf_put_pipe(struct perf_recording *r, bool swap)
 	perf_put(r, 16, 8);
 }
 
-/* As records, which pipes have: hardware and software events with the ids 100 and 101. */
+/* Writes two events as records, as in pipes: a hardware and a software event with the ids 100 and 101. */
 static inline void perf_put_two_events(struct perf_recording *r)
 {
 	for (uint64_t i = 0; i < 2; i++) {

@@ -1,7 +1,7 @@
 /*
- * pipe_target.c: a program whose threads do next to nothing but read and write pipes, for tests that attach to it: a call that
- * is repeated or left out after it was interrupted shows at once. Numbers go through a pipe of each thread and from
- * one thread to the other and back. It runs until its standard input ends, and then prints "ok", or what was wrong.
+ * pipe_target.c: a program whose threads do little but read and write pipes, for tests that attach to it: a call that
+ * is repeated or lost after an interruption is detected at once. Numbers go through a pipe of each thread and from one
+ * thread to the other and back. It runs until its standard input ends, and then prints "ok", or what was wrong.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 static int there[2], back[2];
 
-/* Whether the number comes out as it went in. */
+/* Whether a number comes out of the pipe unchanged. */
 static int pass(int to, int from, unsigned number)
 {
 	unsigned got = 0;

@@ -1,6 +1,6 @@
 /*
- * profile_view.h: a file as a profile, and a view of it, for unit tests that look at what was written through the public
- * functions. Whatever fails there fails the test, with the message. Needs cmocka.h before it.
+ * profile_view.h: opens a file as a profile and runs a view on it, for unit tests that check written files through the
+ * public functions. Any failure fails the test, with the message. Include cmocka.h before it.
  */
 #ifndef SUPPORT_PROFILE_VIEW_H
 #define SUPPORT_PROFILE_VIEW_H

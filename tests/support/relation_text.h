@@ -1,6 +1,6 @@
 /*
- * relation_text.h: a relation as lines of text, for unit tests: chosen columns separated by '|', NULL as
- * "-", a line per row. Rows are read in pieces of an odd size, so that ranges are tested on the way.
+ * relation_text.h: writes a relation as lines of text, for unit tests: chosen columns separated by '|', NULL as "-", a
+ * line per row. Rows are read in pieces of an odd size, so that ranges are tested, too.
  */
 #ifndef SUPPORT_RELATION_TEXT_H
 #define SUPPORT_RELATION_TEXT_H
@@ -37,7 +37,7 @@ static inline void relation_put(const struct table *t, uint32_t part, uint32_t c
 		buf_printf(to, "%g", ((double *)vec->values)[i]);
 }
 
-/* "a,b" are the names of the columns; NULL means all. */
+/* Writes the rows; "a,b" are the names of the columns; NULL means all. */
 static inline ow_status relation_lines(struct table *t, const char *columns, struct buf *to,
 				       struct ow_error *err)
 {
@@ -91,7 +91,7 @@ static inline ow_status relation_lines(struct table *t, const char *columns, str
 	return to->failed ? error_no_memory(err) : OW_OK;
 }
 
-/* Opens, prints and closes. */
+/* Opens a relation, writes its rows and closes it. */
 static inline ow_status relation_text(const char *name, const struct table_run *runs,
 				      size_t run_count, const char *columns, struct mem *mem,
 				      struct buf *to, struct ow_error *err)

@@ -1,6 +1,6 @@
 /*
- * scratch.h: where unit tests make their directories: in memory where there is such a place. Some write and replace
- * thousands of small files, and a busy disk takes minutes for that.
+ * scratch.h: the place where unit tests make their directories: in memory if possible, because some tests write and
+ * replace thousands of small files, which takes minutes on a busy disk.
  */
 #ifndef SUPPORT_SCRATCH_H
 #define SUPPORT_SCRATCH_H
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Makes a new directory called after the test; false when that fails. */
+/* Makes a new directory named after the test; false when that fails. */
 static inline bool scratch_make(char *path, size_t size, const char *test)
 {
 	snprintf(path, size, "%s/opwatch-%s-XXXXXX",

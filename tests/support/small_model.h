@@ -52,7 +52,7 @@ static inline source_id small_source(struct small_model *s, const char *path, co
 							.run = 1 });
 }
 
-/* device NULL or "" = never ran. */
+/* Adds an op; device NULL or "" = it never ran. */
 static inline op_id small_op(struct small_model *s, const char *name, const char *type,
 			     const char *device)
 {
@@ -67,7 +67,7 @@ static inline op_id small_op(struct small_model *s, const char *name, const char
 	return builder_new_op(&s->b, &row);
 }
 
-/* One step of an op, with the events that make it up; accelerator_us 0 = none. */
+/* Adds one step of an op, with the events that it consists of; accelerator_us 0 = none. */
 static inline void small_run(struct small_model *s, op_id op, int64_t step, int64_t start_us,
 			     int64_t cpu_us, int64_t accelerator_us)
 {

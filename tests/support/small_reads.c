@@ -1,7 +1,7 @@
 /*
- * small_reads.c: reads of a file as fast as they go, every second one longer than the others, and what they took by its own
- * measurement. For tests/live/sampled_calls_test.py: argument 1 is how many, argument 2 how long the longer ones are; a third one
- * makes it measure each.
+ * small_reads.c: reads a file as fast as possible, every second read longer than the others, and prints its own
+ * measurement of the time. For tests/live/sampled_calls_test.py: argument 1 is the number of reads, argument 2 the
+ * length of the longer ones; with a third argument each read is measured.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * small_tree.h: results and trees made by hand for tests of the outputs, and what an output writes as
- * one text. The model underneath comes from small_model.h; trees are added in pre-order.
+ * small_tree.h: builds results and trees by hand for tests of sinks, and collects the output of a sink as one text. The
+ * model comes from small_model.h; trees are added in pre-order.
  */
 #ifndef SUPPORT_SMALL_TREE_H
 #define SUPPORT_SMALL_TREE_H
@@ -10,7 +10,7 @@
 
 #define SMALL_NODES 4096
 
-/* A result with a tree that has a root only. */
+/* A result whose tree has only a root. */
 static inline struct table *small_tree(struct small_model *s, enum tree_kind kind, int64_t step)
 {
 	struct table *r = table_new(&s->mem, "hand-made", &s->err);
@@ -55,7 +55,7 @@ static inline uint32_t small_node(struct table *r, uint32_t parent, const char *
 	return tree->node_count++;
 }
 
-/* A node of the complete code tree, as the last child of `parent`. */
+/* Adds a node of the complete code tree, as the last child of `parent`. */
 static inline uint32_t small_code_node(struct table *r, uint32_t parent, frame_id frame,
 				       bool gradient)
 {
@@ -84,7 +84,7 @@ static inline void small_line(void *arg, struct str line)
 	buf_add_char(arg, '\n');
 }
 
-/* What the sink writes, NUL-terminated; it must succeed. */
+/* Collects the sink's output, NUL-terminated; the sink must succeed. */
 static inline void small_write(const struct sink *sink, struct table *r,
 			       const struct sink_options *options, struct buf *text)
 {
@@ -124,8 +124,8 @@ static inline void small_refuse(const struct sink *sink, struct table *r,
 	buf_release(&text);
 }
 
-/* Makes the first, second, … allocation fail, until none does; nothing may leak. The stream does not
- * allocate. */
+/* A stream that discards its input without allocating, for tests that make the first, second, … allocation fail
+ * until none does; nothing may leak. */
 static inline ow_status small_discard(void *arg, const void *bytes, size_t len,
 				      struct ow_error *err)
 {
@@ -156,7 +156,7 @@ static inline void small_starve(const struct sink *sink, struct table *r,
 	}
 }
 
-/* A stream that stops taking bytes: the sink says so and releases everything. */
+/* A stream that stops accepting bytes: the sink must report it and release everything. */
 static inline ow_status small_closed(void *arg, const void *bytes, size_t len, struct ow_error *err)
 {
 	(void)arg;

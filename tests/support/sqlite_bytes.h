@@ -8,7 +8,7 @@
 
 #include <sqlite3.h>
 
-/* To be freed with sqlite3_free. Every failure ends the test's case. */
+/* The bytes of a database; the caller frees them with sqlite3_free. Every failure ends the test's case. */
 static inline unsigned char *sqlite_bytes(const char *const *sql, size_t count, size_t *len)
 {
 	unsigned char *bytes;

@@ -1,7 +1,7 @@
 /*
- * stack_model.h: loads sampled stacks from bytes and says what came of it as text: one line
- * "name|pid|tid|time|metric weight|frame;frame" per sample. Frames are the function, else the address in hex,
- * and the module behind an @ where there is one. For unit tests of importers.
+ * stack_model.h: loads sampled stacks from bytes and writes them as text: one line "name|pid|tid|time|metric
+ * weight|frame;frame" per sample. A frame is the function, else the address in hex, and after an @ the module, if there
+ * is one. For unit tests of importers.
  */
 #ifndef SUPPORT_STACK_MODEL_H
 #define SUPPORT_STACK_MODEL_H
@@ -96,7 +96,7 @@ static inline bool stack_noted(const struct small_model *s, const char *words)
 	return false;
 }
 
-/* Every cut and every failing allocation ends in a status. */
+/* Checks that every truncation and every failing allocation ends in a status. */
 static inline void stack_survives(const char *importer, const void *data, size_t len)
 {
 	struct small_model s;

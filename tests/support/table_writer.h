@@ -1,14 +1,12 @@
 /*
- * table_writer.h: writes sorted tables, snappy blocks and protobuf fields for tests. Made from the
- * description of the formats alone and sharing no code with the readers, so that a misreading shows.
- * Memory comes from struct buf; tests are expected to have enough of it.
+ * table_writer.h: writes sorted tables, snappy blocks and protobuf fields for tests. Written from the description of
+ * the formats alone, without code of the readers, so that misreadings are detected. Memory comes from struct buf; tests
+ * are expected to have enough of it.
  */
 #ifndef TESTS_TABLE_WRITER_H
 #define TESTS_TABLE_WRITER_H
 
 #include "base/buf.h"
-
-/* ---- numbers -------------------------------------------------------------------------------- */
 
 static inline uint32_t tw_crc(uint32_t crc, const void *data, size_t len)
 {
@@ -46,8 +44,6 @@ static inline void tw_varint(struct buf *out, uint64_t value)
 	buf_add_char(out, (char)value);
 }
 
-/* ---- protobuf ------------------------------------------------------------------------------- */
-
 static inline void tw_pb_int(struct buf *out, unsigned field, int64_t value)
 {
 	tw_varint(out, field << 3);
@@ -83,8 +79,6 @@ static inline void tw_pb_message(struct buf *out, unsigned field, struct buf *su
 	buf_clear(sub);
 }
 
-/* ---- snappy --------------------------------------------------------------------------------- */
-
 static inline void tw_snappy_literal(struct buf *out, struct str s)
 {
 	size_t n = s.len - 1;
@@ -104,7 +98,7 @@ static inline void tw_snappy_literal(struct buf *out, struct str s)
 	buf_add_str(out, s);
 }
 
-/* `form` chooses among the three encodings of a copy when they fit. */
+/* Writes a copy; `form` chooses among the three encodings when they fit. */
 static inline void tw_snappy_copy(struct buf *out, size_t offset, size_t len, unsigned form)
 {
 	if (form % 3 == 0 && len >= 4 && len <= 11 && offset < 2048) {
@@ -120,7 +114,7 @@ static inline void tw_snappy_copy(struct buf *out, size_t offset, size_t len, un
 	}
 }
 
-/* Packs with copies wherever the last 4000 bytes have a match of 4 or more, overlapping ones too. */
+/* Compresses with copies wherever the last 4000 bytes have a match of 4 or more, overlapping ones too. */
 static inline void tw_snappy(struct buf *out, struct str in)
 {
 	size_t literal = 0, at = 0;
@@ -153,8 +147,6 @@ static inline void tw_snappy(struct buf *out, struct str in)
 	tw_snappy_literal(out, str_make(in.ptr + literal, at - literal));
 }
 
-/* ---- tables --------------------------------------------------------------------------------- */
-
 struct tw_block {
 	struct buf bytes, restarts, last_key;
 	unsigned count, interval;
@@ -163,9 +155,9 @@ struct tw_block {
 struct table_writer {
 	struct buf out;
 	struct tw_block data, index;
-	size_t block_bytes; /* a block is closed when it has this many */
+	size_t block_bytes; /* a block is closed when it has this many bytes */
 	bool snappy;
-	/* where each block went, without its CRC; the last two are the metaindex and the index */
+	/* range of each block without its CRC; the last two are the metaindex and the index */
 	struct {
 		size_t from, to;
 	} blocks[1024];
@@ -262,7 +254,7 @@ static inline void tw_flush(struct table_writer *w)
 	buf_release(&handle);
 }
 
-/* Keys must come in ascending order. */
+/* Adds a pair; keys must ascend. */
 static inline void table_writer_add(struct table_writer *w, struct str key, struct str value)
 {
 	tw_block_add(&w->data, key, value);
@@ -270,7 +262,7 @@ static inline void table_writer_add(struct table_writer *w, struct str key, stru
 		tw_flush(w);
 }
 
-/* The whole file is then in w->out. */
+/* Finishes the file, which is then in w->out. */
 static inline void table_writer_finish(struct table_writer *w)
 {
 	struct buf footer;
@@ -288,7 +280,7 @@ static inline void table_writer_finish(struct table_writer *w)
 	buf_release(&footer);
 }
 
-/* Makes the CRC of a changed block right again. */
+/* Updates the CRC of a changed block. */
 static inline void table_writer_reseal(struct table_writer *w, size_t block)
 {
 	size_t from = w->blocks[block].from, to = w->blocks[block].to;

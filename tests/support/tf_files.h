@@ -1,7 +1,7 @@
 /*
- * tf_files.h: for tests of the TensorFlow importers: messages written as text, loaded one after the
- * other into one model, and questions about what came out. Also the two loops every importer has to
- * stand: each truncation, and each allocation failing.
+ * tf_files.h: for tests of the TensorFlow importers: loads messages written as text, one after the other, into one
+ * model, and reads the results. It also has the two loops that every importer has to pass: each truncation, and each
+ * failing allocation.
  */
 #ifndef SUPPORT_TF_FILES_H
 #define SUPPORT_TF_FILES_H
@@ -19,7 +19,7 @@ struct tf_files {
 	struct mem mem;
 	struct ow_error err;
 	struct import_options options;
-	struct import_ctx last; /* of the last load */
+	struct import_ctx last; /* context of the last load */
 	struct model *m;
 	struct builder b;
 };
@@ -50,7 +50,7 @@ static inline struct buf tf_binary(struct mem *mem, const struct pb_message *typ
 	return out;
 }
 
-/* Takes over the bytes. The copy that is read ends where the message ends. */
+/* Loads bytes and takes them over. The copy that is read ends where the message ends. */
 static inline ow_status tf_load_bytes(struct tf_files *t, const char *importer, struct buf *bytes)
 {
 	char *exact = mem_alloc(&t->mem, bytes->len);
@@ -88,13 +88,11 @@ static inline void tf_freeze(struct tf_files *t)
 	assert_int_equal(model_freeze(&t->b), OW_OK);
 }
 
-/* Makes the rows that were put off. */
+/* Makes the deferred rows. */
 static inline void tf_require_rows(struct tf_files *t)
 {
 	assert_int_equal(model_require_rows(t->m, TABLES_ALL, &t->err), OW_OK);
 }
-
-/* ---- questions ---- */
 
 static inline uint32_t tf_op(const struct tf_files *t, const char *name)
 {
@@ -106,7 +104,7 @@ static inline const char *tf_str(const struct tf_files *t, str_id id)
 	return model_str(t->m, id).ptr;
 }
 
-/* "a|b" for the op's set of types. */
+/* The op's set of types as "a|b". */
 static inline const char *tf_types(const struct tf_files *t, const char *name)
 {
 	static char text[512];
@@ -120,7 +118,7 @@ static inline const char *tf_types(const struct tf_files *t, const char *name)
 	return text;
 }
 
-/* "2x3" for a shape, "-" for none, "?" for an unknown rank, "scalar". */
+/* A shape as text: "2x3", "-" for none, "?" for an unknown rank, "scalar". */
 static inline const char *tf_dims(const struct tf_files *t, shape_id shape)
 {
 	static char text[256];
@@ -134,7 +132,7 @@ static inline const char *tf_dims(const struct tf_files *t, shape_id shape)
 	return text;
 }
 
-/* The op's row in op_step for a step, 0 for none. Frozen models only. */
+/* The op's row in op_step for a step, 0 for none; for frozen models only. */
 static inline uint32_t tf_row(const struct tf_files *t, const char *name, int64_t step)
 {
 	uint32_t op = tf_op(t, name), first = t->m->op.step_first[op];
@@ -145,7 +143,7 @@ static inline uint32_t tf_row(const struct tf_files *t, const char *name, int64_
 	return 0;
 }
 
-/* How often a note was made; 0 when never. */
+/* How often a note was made; 0 = never. */
 static inline uint64_t tf_noted(const struct tf_files *t, const char *part)
 {
 	for (uint32_t i = 1; i < t->m->note.count; i++)
@@ -154,7 +152,7 @@ static inline uint64_t tf_noted(const struct tf_files *t, const char *part)
 	return 0;
 }
 
-/* A fact of the source read last: an integer or boolean on the outermost level, -1 when missing. */
+/* A fact of the last source: an integer or boolean on the outermost level, -1 when missing. */
 static inline int64_t tf_fact(const struct tf_files *t, const char *key)
 {
 	for (uint32_t i = t->m->fact.count; i-- > 1;)
@@ -162,8 +160,6 @@ static inline int64_t tf_fact(const struct tf_files *t, const char *key)
 			return t->m->fact.number[i];
 	return -1;
 }
-
-/* ---- loops ---- */
 
 #define TF_LOOP_MEMORY ((size_t)64 << 20)
 
@@ -180,10 +176,11 @@ static inline void tf_every_truncation(const char *importer, struct str bytes)
 	}
 }
 
-/* Some of what is asked for is only a matter of speed, so that one success does not mean that nothing failed. */
+/* Some allocations only affect speed, so one success does not mean that no allocation failed: this many in a row are
+ * needed. */
 #define TF_LOOP_SUCCESSES 8
 
-/* `limit`: 0 for none. */
+/* Lets each allocation fail; `limit`: memory limit, 0 for none. */
 static inline void tf_every_failure_within(const char *importer, struct str bytes, size_t limit)
 {
 	for (int sticky = 0; sticky < 2; sticky++) {
@@ -208,7 +205,7 @@ static inline void tf_every_failure(const char *importer, struct str bytes)
 	tf_every_failure_within(importer, bytes, TF_LOOP_MEMORY);
 }
 
-/* Both, for the binary form of a text. */
+/* Runs both loops for the binary form of a text. */
 static inline void tf_every_ending(const char *importer, const struct pb_message *type,
 				   const char *text)
 {

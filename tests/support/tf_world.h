@@ -1,6 +1,6 @@
 /*
- * tf_world.h: for tests of what is computed when all TensorFlow inputs are in: graphs written on one line (graph_text.h) are loaded
- * into a model, it is finished, and asked for float operations and notes.
+ * tf_world.h: for tests of computations after all TensorFlow inputs are read: graphs written on one line (graph_text.h)
+ * are loaded into a model, which is finished, and then asked for float operations and notes.
  */
 #ifndef SUPPORT_TF_WORLD_H
 #define SUPPORT_TF_WORLD_H
@@ -39,7 +39,7 @@ static inline void world_end(struct world *w)
 	assert_int_equal(atomic_load(&w->mem.used), 0);
 }
 
-/* Takes the bytes over, also on failure. */
+/* Loads bytes and takes them over, also on failure. */
 static inline ow_status add_bytes(struct world *w, const char *importer, struct buf *bytes)
 {
 	struct input in;

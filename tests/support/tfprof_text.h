@@ -1,7 +1,6 @@
 /*
- * tfprof_text.h: runs one of tfprof's views with options written as in its shell ("-select micros
- * -step 0") and compares what the tfprof output prints after "Profile:". Numbers in options are taken
- * as they are; lists have no quotes.
+ * tfprof_text.h: runs one of tfprof's views with options written as in its shell ("-select micros -step 0") and
+ * compares the tfprof output after "Profile:". Numbers in options are used unchanged; lists have no quotes.
  */
 #ifndef SUPPORT_TFPROF_TEXT_H
 #define SUPPORT_TFPROF_TEXT_H
@@ -18,7 +17,7 @@ struct tfprof_options {
 	size_t word_count;
 };
 
-/* Cuts "a,b" into words; "" is an empty list. */
+/* Splits "a,b" into words; "" is an empty list. */
 static inline struct view_list tfprof_list(struct tfprof_options *o, char *text)
 {
 	struct view_list list = { &o->words[o->word_count], 0 };
@@ -89,7 +88,7 @@ static inline void tfprof_option(struct tfprof_options *o, const char *name, cha
 		assert_true(tfprof_number(v, name, strtoll(value, NULL, 10)));
 }
 
-/* "" as a value is written ''. */
+/* Parses the options; an empty value is written ''. */
 static inline void tfprof_parse(struct tfprof_options *o, const char *text)
 {
 	char *word[2] = { NULL, NULL }, *end;

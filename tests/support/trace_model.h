@@ -1,7 +1,6 @@
 /*
- * trace_model.h: builds models as traces give them, for unit tests of phases and of what is made from
- * them: sources with a rank, tracks, classified slices, step markers and launches, one line each. Times
- * are milliseconds.
+ * trace_model.h: builds models as from traces, for unit tests of phases and of views based on them: sources with a
+ * rank, tracks, classified slices, step markers and launches, one line each. Times are milliseconds.
  */
 #ifndef SUPPORT_TRACE_MODEL_H
 #define SUPPORT_TRACE_MODEL_H
@@ -18,7 +17,7 @@ static inline source_id trace_source(struct small_model *s, const char *path, in
 	return id;
 }
 
-/* device NULL = none. */
+/* Adds a track; device NULL = none. */
 static inline track_id trace_track(struct small_model *s, source_id source, const char *name,
 				   enum track_kind kind, const char *device)
 {
@@ -32,7 +31,7 @@ static inline track_id trace_track(struct small_model *s, source_id source, cons
 						      : (device_id){ 0 } });
 }
 
-/* A slice [begin, end) of an op that is called `name`. */
+/* Adds a slice [begin, end) of an op called `name`. */
 static inline event_id trace_slice(struct small_model *s, track_id track, const char *name,
 				   enum event_phase phase, int64_t begin, int64_t end)
 {
@@ -63,15 +62,16 @@ static inline void trace_launch(struct small_model *s, event_id call, event_id w
 			 &(struct link_row){ .src = call, .dst = work, .kind = LINK_LAUNCH });
 }
 
-/* Work of a device, and what is recorded to wait for it. */
+/* Links work of a device to the event that waits for it. */
 static inline void trace_wait(struct small_model *s, event_id work, event_id waits)
 {
 	builder_add_link(&s->b, &(struct link_row){ .src = work, .dst = waits, .kind = LINK_WAIT });
 }
 
-/* A step of 100 ms at `at`, whose shares are known: compute 50, communication 8 (25 in all, 17 of them
- * during compute), device to host 4, host to device 6, input 12, synchronisation 12, launch 2, host 2,
- * idle 4; the device is busy for 68. */
+/* Adds a step of 100 ms at `at` with known shares: compute 50, communication 8 (25 in all, 17 of them during compute),
+ * device to host 4, host to device 6, input 12, synchronisation 12, launch 2, host 2, idle 4; the device is busy for
+ * 68.
+ */
 static inline void trace_known_step(struct small_model *s, source_id source, track_id host,
 				    track_id stream, track_id second, int64_t number, int64_t at)
 {

@@ -1,6 +1,6 @@
 /*
- * view_text.h: runs a view on a frozen model and compares its rows, written as "a|b|c\n" with "-" for
- * what is unknown; also runs it with every allocation failing in turn.
+ * view_text.h: runs a view on a frozen model and compares its rows, written as "a|b|c\n" with "-" for unknown values;
+ * also runs it with every allocation failing in turn.
  */
 #ifndef SUPPORT_VIEW_TEXT_H
 #define SUPPORT_VIEW_TEXT_H
@@ -24,7 +24,7 @@ static inline void view_text_cell(struct buf *text, const struct table *r, uint3
 		buf_printf(text, "%" PRId64, c->ints[row]);
 }
 
-/* What it gives; the caller frees it. */
+/* Runs a view that must succeed; the caller frees the result. */
 static inline struct table *view_text_run(struct small_model *s, const struct view *view,
 					  const struct view_options *options)
 {
@@ -55,7 +55,7 @@ static inline void view_text_expect(struct small_model *s, const struct view *vi
 	table_free(r);
 }
 
-/* The same for some columns: "step,rank". */
+/* Compares the rows of some columns: "step,rank". */
 static inline void view_text_expect_columns(struct small_model *s, const struct view *view,
 					    const struct view_options *options, const char *columns,
 					    const char *want)
@@ -100,8 +100,8 @@ static inline ow_status view_text_run_without(struct small_model *s, const struc
 	return status;
 }
 
-/* Every allocation fails once, alone and with all that follow; that ends in OW_E_NO_MEMORY or, when
- * there was another way, in OW_OK. */
+/* Lets every allocation fail once, alone and with all that follow; the result must be OW_E_NO_MEMORY or, when the
+ * code has an alternative, OW_OK. */
 static inline void view_text_fail_each(struct small_model *s, const struct view *view)
 {
 	uint64_t n = 1;

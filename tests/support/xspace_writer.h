@@ -1,6 +1,6 @@
 /*
  * xspace_writer.h: writes small XSpace messages for tests: planes of lines of events, whose dictionaries are filled by
- * name as they are used. One plane at a time; what it is told of is written by xw_end_plane.
+ * name as they are used. One plane at a time; xw_end_plane writes it.
  */
 #ifndef SUPPORT_XSPACE_WRITER_H
 #define SUPPORT_XSPACE_WRITER_H
@@ -15,8 +15,8 @@
 
 struct xw {
 	struct mem *mem;
-	struct buf out;	  /* the file */
-	struct buf plane; /* being written */
+	struct buf out;	  /* the bytes of the file */
+	struct buf plane; /* the plane being written */
 	struct buf line;
 	struct buf event;
 	struct buf entry_stats[XW_NAMES];
@@ -41,7 +41,7 @@ static inline void xw_release(struct xw *w)
 	buf_release(&w->event);
 }
 
-/* Ids of dictionaries, from 1. */
+/* The id of a name in a dictionary, from 1; it is added if necessary. */
 static inline unsigned xw_id(const char **names, unsigned *count, const char *name)
 {
 	for (unsigned i = 1; i <= *count; i++)
@@ -74,7 +74,7 @@ static inline void xw_end_line(struct xw *w)
 	pb_put_str(&w->plane, 3, buf_str(&w->line));
 }
 
-/* "name" or "name|display name". */
+/* Begins an event; name is "name" or "name|display name". */
 static inline void xw_begin_event(struct xw *w, const char *name, int64_t offset_ps,
 				  int64_t duration_ps)
 {
@@ -108,7 +108,7 @@ static inline void xw_put_stat(struct xw *w, struct buf *to, uint32_t field, con
 	pb_end(to, stat);
 }
 
-/* Of the event that was begun. Texts are references, as profilers write them. */
+/* Adds a stat to the current event. Texts are references, as profilers write them. */
 static inline void xw_number(struct xw *w, const char *name, int64_t number)
 {
 	xw_put_stat(w, &w->event, 4, name, number, NULL);
@@ -117,13 +117,13 @@ static inline void xw_text(struct xw *w, const char *name, const char *text)
 {
 	xw_put_stat(w, &w->event, 4, name, 0, text);
 }
-/* Of the plane. */
+/* Adds a stat to the plane. */
 static inline void xw_plane_number(struct xw *w, const char *name, int64_t number)
 {
 	xw_put_stat(w, &w->plane, 6, name, number, NULL);
 }
 
-/* Of all events of that name. */
+/* The stats of all events of that name. */
 static inline struct buf *xw_entry(struct xw *w, const char *name)
 {
 	struct buf *stats = &w->entry_stats[xw_id(w->events, &w->event_count, name)];

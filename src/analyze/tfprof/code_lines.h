@@ -49,7 +49,7 @@ struct code_lines {
 };
 
 /* Builds the lines of all ops with stacks: nodes, labels (also the tree's) and line_of. OW_E_NOT_FOUND when there
- * are none. the caller calls code_lines_release in any case. */
+ * are none. The caller calls code_lines_release in any case. */
 void code_lines_init(struct code_lines *l, struct account *a);
 ow_status code_lines_build(struct code_lines *l);
 void code_lines_release(struct code_lines *l);

@@ -57,9 +57,8 @@ static int run_jobs(struct args *args)
 	show_from_args(args, NULL, &show);
 	status = show_result(&show, jobs, own->anomalies ? "anomalies" : "jobs", &args->options);
 	if (status == OW_OK && own->anomalies && !ow_result_rows(jobs) && output_is_text(args))
-		complain(
-			"opwatch: no job became slow or stood still; 'opwatch daemon --on-slowdown "
-			"20%% --on-stall 30s' looks for that\n");
+		complain("opwatch: no job became slow or stopped; 'opwatch daemon --on-slowdown "
+			 "20%% --on-stall 30s' detects that\n");
 	else if (status == OW_OK && !ow_result_rows(jobs) && output_is_text(args))
 		complain("opwatch: no job has reported yet; start one with 'opwatch record --job "
 			 "NAME "

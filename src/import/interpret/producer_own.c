@@ -126,10 +126,10 @@ static ow_status mark_named(struct interpret *x)
 	else
 		builder_note(
 			x->b, NOTE_MISSING, OW_NO_OFFSET,
-			"step marker %.*s: no two calls were seen. Seen are recorded calls, "
-			"functions that one library calls in another, functions of the program "
-			"itself (record, not attach; not in a stripped program) and of Python; "
-			"before Python 3.12 only those that sampled stacks meet",
+			"step marker %.*s: fewer than two calls were recorded. opwatch can record "
+			"calls that the recorder knows, calls between libraries, functions of the "
+			"program itself (with record, not attach; not in a stripped program) and "
+			"Python functions (before Python 3.12 only those in sampled stacks)",
 			STR_ARG(name));
 	return builder_status(x->b);
 }

@@ -63,7 +63,7 @@ static const struct row_member members[] = {
 		TYPE_REAL, UNIT_NONE, slowdown_caused,
 		"duration of the step, divided by its duration if this rank were like its peers"),
 	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, cause,
-		   "cause: what a straggler has more of than its peers"),
+		   "cause: the kind of work of which a straggler has more than its peers"),
 	{ NULL, NULL, 0, 0, 0, NULL },
 };
 

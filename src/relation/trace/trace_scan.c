@@ -286,7 +286,7 @@ static ow_status changed(const struct input *in, uint64_t place, struct ow_error
 {
 	return error_set(err, OW_E_IO,
 			 "%s: the event at offset %" PRIu64
-			 " is not what it was when the file was read; open it again",
+			 " has changed since the file was read; open the file again",
 			 in->name, place);
 }
 

@@ -205,7 +205,7 @@ static ow_status list_local(struct archive *a, const struct input *in, struct ow
 	uint64_t at = 0;
 	ow_status status = OW_OK;
 
-	archive_damage(a, in->size, "its directory, which stands at the end, is missing");
+	archive_damage(a, in->size, "its directory, which is at the end of the file, is missing");
 	window_init(&w, in, err);
 	while (status == OW_OK && in->size - at >= LOCAL_HEADER) {
 		struct archive_member m = { .offset = at };

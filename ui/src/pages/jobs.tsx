@@ -109,7 +109,7 @@ function Anomalies(p: { found: TableData }) {
       {found.rows.length ? (
         <Table label="anomalies" columns={found.columns} rows={found.rows} shown={shown} titles={{ saved: "minute saved", bytes: "size" }} wide="why" height={8} onOpen={(row) => (row.saved ? void look("file", String(row.file)) : say("the minute around it is saved when it is over"))} />
       ) : (
-        <Empty>{found.footer ?? "No job became slow or stood still, as far as the daemon looks for that: opwatch daemon --on-slowdown 20% --on-stall 30s"}</Empty>
+        <Empty>{found.footer ?? "No job became slow or stopped. To detect that, start the daemon with: opwatch daemon --on-slowdown 20% --on-stall 30s"}</Empty>
       )}
     </Panel>
   );
