@@ -22,7 +22,7 @@ static unsigned char *grow(struct flat *f, size_t size)
 
 	if (f->failed)
 		return NULL;
-	if (f->len + size > cap) {
+	if (!f->ptr || f->len + size > cap) {
 		cap = MAX(cap * 2, f->len + size + 1024);
 		ptr = mem_alloc(f->mem, cap);
 		if (!ptr) {

@@ -17,7 +17,9 @@ struct json_reader {
 
 static inline struct json_reader json_over(struct str text)
 {
-	return (struct json_reader){ text.ptr + (text.len ? 1 : 0), text.ptr + text.len };
+	if (!text.len)
+		return (struct json_reader){ text.ptr, text.ptr };
+	return (struct json_reader){ text.ptr + 1, text.ptr + text.len };
 }
 static inline struct str json_text(struct json_value value)
 {
