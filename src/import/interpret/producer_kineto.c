@@ -1,7 +1,7 @@
 /*
- * producer_kineto.c: PyTorch's profiler since 2020, and others that write through Kineto. Categories say
- * what a slice is; processes and their labels do not, since the host's may be called GPU 1. Calls and
- * device work carry a correlation number. docs/producers.md lists the generations.
+ * producer_kineto.c: interprets traces of PyTorch's profiler since 2020, and others that write through Kineto.
+ * Categories give the kind of a slice; processes and their labels do not, because the host's may be called GPU 1. Calls
+ * and device work have a correlation number. docs/producers.md lists the generations.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -41,7 +41,7 @@ static bool has_fractions(const struct interpret *x)
 	return false;
 }
 
-/* Arguments of the first slice of a class. */
+/* Reads the arguments of the first slice of a class. */
 static ow_status sample_args(struct interpret *x, enum category_class class, struct buf *args)
 {
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
@@ -90,7 +90,7 @@ static ow_status find_generation(struct interpret *x)
 	return status;
 }
 
-/* "GPU 3", "MTIA 17": a word and a number. */
+/* Whether a text is a word and a number: "GPU 3", "MTIA 17". */
 static bool is_label(struct str text)
 {
 	size_t space = str_find_char(text, ' ');
@@ -185,7 +185,7 @@ static void take_bytes(struct interpret *x, uint32_t event, struct str args, voi
 		BUILDER_SET(x->b, event, bytes, (event_id){ event }, bytes);
 }
 
-/* Copies and communication; of the latter the host's record has the sizes, too. */
+/* Whether an event moves bytes: copies and communication; for communication the host's record has the sizes, too. */
 static bool moves_bytes(struct interpret *x, uint32_t event, bool device)
 {
 	enum category_class category = interpret_category(x, event);
@@ -251,7 +251,7 @@ static ow_status find_directions(struct interpret *x)
 	return status;
 }
 
-/* Markers are numbered; they are of one type all the same. */
+/* Gives all step markers, whose names are numbered, one type. */
 static ow_status type_markers(struct interpret *x)
 {
 	for (size_t i = 0; i < x->names.count; i++) {
@@ -276,7 +276,7 @@ static ow_status kineto_ops(struct interpret *x)
 	return interpret_shorten_kernels(x);
 }
 
-/* Transfers were named after their direction, beside the name they have. */
+/* The phase of a device event. Some generations name transfers by their direction, in addition to their name. */
 static enum event_phase kineto_device_phase(const struct interpret *x, uint32_t event)
 {
 	struct str op = model_str(x->m, interpret_op_name(x, event));
@@ -288,7 +288,7 @@ static enum event_phase kineto_device_phase(const struct interpret *x, uint32_t 
 						    : PHASE_IDLE;
 }
 
-/* 0 = none. */
+/* The sequence number of an event; 0 = none. */
 static uint32_t sequence_of(const struct interpret *x, uint32_t event)
 {
 	const uint32_t *sequence = x->in->draft->sequence;
@@ -296,7 +296,7 @@ static uint32_t sequence_of(const struct interpret *x, uint32_t event)
 	return sequence ? sequence[event - x->first_event] : 0;
 }
 
-/* Ops that call each other share a number: the innermost, which starts last, is meant. */
+/* Collects sequence numbers. Ops that call each other share a number: the innermost, which starts last, counts. */
 static bool take_sequences(const struct interpret *x, struct interpret_numbers *sequences)
 {
 	const int64_t *ts = x->m->event.ts_ns;
@@ -332,7 +332,7 @@ struct last_forward {
 	uint32_t number, event;
 };
 
-/* Of one number the backward op comes second, see trace_sequence. */
+/* Links the two events of a sequence number; the backward op comes second, see trace_sequence. */
 static ow_status link_sequence(void *arg, uint32_t number, uint32_t event)
 {
 	struct last_forward *last = arg;
@@ -343,11 +343,11 @@ static ow_status link_sequence(void *arg, uint32_t number, uint32_t event)
 	return OW_OK;
 }
 
-/* Two jobs that do not touch each other; only that of the launches uses the builder. */
+/* Two independent jobs, for two threads; only the one for launches uses the builder. */
 struct linking {
 	struct interpret *x;
 	struct interpret_numbers sequences;
-	bool wanted; /* later generations draw arrows instead */
+	bool wanted; /* false for later generations, which draw arrows instead */
 	bool no_memory;
 	ow_status launches;
 	atomic_uint next;
@@ -390,7 +390,7 @@ static ow_status kineto_links(struct interpret *x)
 	return status;
 }
 
-/* Arrows from call to kernel repeat the correlation, with many loose ends. */
+/* The kind of a flow. Arrows from call to kernel repeat the correlation, with many loose ends. */
 static int kineto_flow_link(const struct interpret *x, struct str category)
 {
 	bool launch = str_eq(category, STR("ac2g")) || str_starts(category, STR("async"));
@@ -408,7 +408,7 @@ static bool is_profiler_step(void *arg, struct str name)
 	return str_starts(name, STR("ProfilerStep#"));
 }
 
-/* "train step 7", "iteration#12". */
+/* Whether a range is numbered: "train step 7", "iteration#12". */
 static bool is_numbered_range(void *arg, struct str name)
 {
 	static const char *const words[] = { "step", "iter", "batch", "epoch" };
@@ -422,7 +422,7 @@ static bool is_numbered_range(void *arg, struct str name)
 	return false;
 }
 
-/* Annotations are steps only if they are on one thread, one after the other. */
+/* Marks numbered annotations as steps, if they are on one thread, one after the other. */
 static ow_status mark_numbered(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track && !x->markers.count; t++) {
@@ -490,7 +490,7 @@ static bool recognise_legacy(const struct interpret *x)
 	return interpret_has_process(x, is_cpu) || interpret_has_process(x, is_cuda);
 }
 
-/* Threads of the device process are devices. */
+/* Makes devices from the threads of the device process, in the legacy format. */
 static ow_status legacy_tracks(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
@@ -522,7 +522,7 @@ static int legacy_flow_link(const struct interpret *x, struct str category)
 	return str_eq(category, STR("cpu_to_cuda")) ? LINK_LAUNCH : LINK_FLOW;
 }
 
-/* Ranges have no category of their own here. */
+/* The phase of a host event in the legacy format, in which ranges have no category. */
 static enum event_phase legacy_host_phase(const struct interpret *x, uint32_t event)
 {
 	struct str name = model_str(x->m, interpret_name(x, event));

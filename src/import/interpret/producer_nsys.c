@@ -1,6 +1,6 @@
 /*
- * producer_nsys.c: exports of Nsight Systems (import_nsys.c). Categories and names are those of PyTorch's profiler
- * where both record the same; steps are ranges that the program itself marks through NVTX and that repeat.
+ * producer_nsys.c: interprets exports of Nsight Systems (import_nsys.c). Categories and names are those of PyTorch's
+ * profiler where both record the same; steps are repeated ranges that the program itself marks through NVTX.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -8,17 +8,18 @@
 #include "import/nsys/nsys_marks.h"
 
 #define LEAST_STEPS 3
-#define LEVELS 4	/* how deep in ranges that do not repeat they are looked for */
+/* limit of nesting levels in which steps are searched, if the outer ranges do not repeat */
+#define LEVELS 4
 #define PATTERN_MAX 128 /* bytes of a name that are compared */
 
-/* The importer says so itself. */
+/* Recognises the producer by the importer. */
 static bool recognise_nsys(const struct interpret *x)
 {
 	(void)x;
 	return false;
 }
 
-/* Operators are called alike whatever their number and shapes; events keep the whole text. */
+/* Gives operators the same op whatever their number and shapes; events keep the whole text. */
 static ow_status nsys_ops(struct interpret *x)
 {
 	str_id *to = ARENA_ARRAY(&x->scratch, str_id, x->string_count);
@@ -50,20 +51,20 @@ static ow_status nsys_ops(struct interpret *x)
 	return interpret_shorten_kernels(x);
 }
 
-/* Ranges of one thread that are in no other, by name; without digits if it sounds like a step. */
+/* Outermost ranges of one thread with the same name; digits are ignored if the name sounds like a step. */
 struct pattern {
 	uint64_t hash;
 	int64_t first_ns, total_ns;
 	uint32_t count;
-	bool named;	   /* it sounds like a step */
-	bool seen_through; /* what is in it counts instead */
+	bool named;	   /* the name sounds like a step */
+	bool seen_through; /* the ranges inside are examined instead */
 };
 
 struct patterns {
 	struct interpret *x;
-	uint64_t leader; /* a step begins with this one */
+	uint64_t leader; /* hash of the pattern with which a step begins */
 	bool any_seen_through;
-	struct pattern *list; /* [0] is unused */
+	struct pattern *list; /* index 0 is unused */
 	size_t count, cap;
 	struct map map;
 };
@@ -78,7 +79,8 @@ static bool sounds_like_step(struct str name)
 	return false;
 }
 
-/* Numbers count unless the name sounds like a step: Identity_0 to Identity_15 are layers of a network, not 16 steps. */
+/* Hash of a name. Digits count unless the name sounds like a step: Identity_0 to Identity_15 are layers of a
+ * network, not 16 steps. */
 static uint64_t hash_pattern(struct str name)
 {
 	char text[PATTERN_MAX];
@@ -122,7 +124,8 @@ static ow_status add_pattern(struct patterns *p, uint32_t event)
 	return OW_OK;
 }
 
-/* Libraries mark their own calls, and PyProf every operator with a text like {'mod': …}. */
+/* Whether a range may be a step: not if a library marks its own calls, or PyProf an operator with a text like
+ * {'mod': …}. */
 static bool may_be_step(struct interpret *x, uint32_t event)
 {
 	str_id name = interpret_name(x, event);
@@ -146,7 +149,7 @@ static bool sees_through(struct patterns *p, uint32_t event)
 	return found && found->seen_through;
 }
 
-/* Ranges that begin when the one before is over. */
+/* Called for ranges that begin when the previous one is over. */
 typedef ow_status (*range_fn)(struct patterns *p, uint32_t event);
 
 static ow_status each_outer_range(struct patterns *p, const struct interpret_track *track,
@@ -164,7 +167,8 @@ static ow_status each_outer_range(struct patterns *p, const struct interpret_tra
 	return OW_OK;
 }
 
-/* What sounds like a step, else what comes most often; of several that come as often, the first. */
+/* The pattern that begins steps: one that sounds like a step, else the most frequent; among equally frequent ones
+ * the first. */
 static const struct pattern *leading_pattern(const struct patterns *p)
 {
 	const struct pattern *best = NULL;
@@ -184,8 +188,8 @@ static const struct pattern *leading_pattern(const struct patterns *p)
 	return best;
 }
 
-/* A step goes from a range of the leading name to the last one before the next of it: programs that mark no
- * steps mark the parts of them, again and again. */
+/* Adds a step: from a range with the leading name to the last range before the next one with it. Programs that do
+ * not mark steps mark the parts of them, repeatedly. */
 static ow_status add_step(struct patterns *p, uint32_t event)
 {
 	struct interpret *x = p->x;
@@ -204,7 +208,7 @@ static ow_status add_step(struct patterns *p, uint32_t event)
 					       .name = name });
 }
 
-/* A range around the whole training is not a step; the ranges inside it may be. */
+/* Finds the steps of a track. A range around the whole training is not a step; the ranges inside it may be. */
 static ow_status find_steps(struct patterns *p, const struct interpret_track *track)
 {
 	for (int level = 0; level < LEVELS; level++) {
@@ -238,7 +242,8 @@ static ow_status steps_of_thread(struct interpret *x, const struct interpret_tra
 	return status;
 }
 
-/* Ranges that cover little of the time from the first to the last are parts of steps whose rest is not marked. */
+/* Whether ranges are steps: if they cover little of the time from the first to the last, they are only parts of
+ * steps. */
 static bool cover_steps(const struct interpret_markers *m)
 {
 	int64_t sum = 0;
@@ -248,7 +253,7 @@ static bool cover_steps(const struct interpret_markers *m)
 	return m->count && sum >= (m->list[m->count - 1].end - m->list[0].start) / 2;
 }
 
-/* The first thread that has any. Threads are in order, the main thread of a process comes first. */
+/* Marks the steps of the first thread that has any. Threads are sorted, the main thread of a process first. */
 static ow_status nsys_steps(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track && !x->markers.count; t++)
@@ -291,7 +296,7 @@ static const struct {
 	{ "getline", PHASE_INPUT },
 };
 
-/* Threads that wait for work of others all the time say nothing about a step. */
+/* Whether a thread does work: threads that always wait for others say nothing about a step. */
 static bool does_work(const struct interpret *x, uint32_t track)
 {
 	const uint32_t working = 1u << CATEGORY_RUNTIME | 1u << CATEGORY_ANNOTATION;

@@ -1,7 +1,7 @@
 /*
- * producer_onnxruntime.c: ONNX Runtime. A list of slices, written when they end. A node's slice is called
- * <node>_kernel_time and has its type and execution provider; a run is one step. Sessions that share a profile take turns: a step
- * is a round of them then.
+ * producer_onnxruntime.c: interprets traces of ONNX Runtime: a list of slices, written when they end. A node's slice is
+ * called <node>_kernel_time and has its type and execution provider; a run is one step. If several sessions share a
+ * profile and take turns, a step is one round of them.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -69,7 +69,7 @@ static void take_node(struct interpret *x, uint32_t event, struct str args, void
 	to[old.v] = name;
 }
 
-/* The arguments of the first run of each node hold for all of its runs. */
+/* Makes ops of the nodes; the arguments of a node's first run hold for all of its runs. */
 static ow_status onnxruntime_ops(struct interpret *x)
 {
 	str_id *to = ARENA_ARRAY(&x->scratch, str_id, x->string_count);
@@ -87,7 +87,7 @@ static ow_status onnxruntime_ops(struct interpret *x)
 	return status == OW_OK ? interpret_shorten_kernels(x) : status;
 }
 
-/* In the file kernels follow the node that launched them. */
+/* The position of a slice in the file, where kernels follow the node that launched them. */
 struct place {
 	uint64_t offset;
 	uint32_t event;
@@ -138,13 +138,14 @@ static bool is_run(void *arg, struct str name)
 }
 
 #define MODELS_MOST 8
-#define ALIKE 50 /* percent of the nodes of two runs: they are runs of one model */
+#define ALIKE 50 /* two runs belong to the same model if this percentage of their nodes is equal */
 
-/* The nodes of all runs, run by run, and which model each run is of. */
+/* The nodes of all runs, run by run, and the model of each run. */
 struct runs {
-	struct interpret_marker *list; /* by time */
+	struct interpret_marker *list; /* sorted by time */
 	uint32_t count;
-	uint32_t *first; /* per run, and the end: its nodes in names */
+	/* for each run: index of its first node in names; one more entry marks the end */
+	uint32_t *first;
 	str_id *names;
 	uint8_t *model;
 	uint32_t models, of_model[MODELS_MOST];
@@ -165,7 +166,7 @@ static bool do_overlap(const struct runs *r)
 	return false;
 }
 
-/* The run that is under way at t, or `count`. */
+/* The run at time t, or `count`. */
 static uint32_t run_at(const struct runs *r, int64_t t)
 {
 	uint32_t low = 0, high = r->count;
@@ -210,7 +211,7 @@ static ow_status list_nodes(struct interpret *x, struct runs *r)
 	return OW_OK;
 }
 
-/* Compares the nodes of each run with those of the first run of each model. */
+/* Finds the model of each run, by comparing its nodes with those of each model's first run. */
 static ow_status find_models(struct interpret *x, struct runs *r)
 {
 	uint32_t *seen = ARENA_ARRAY(&x->scratch, uint32_t, x->m->strings.count);
@@ -236,7 +237,7 @@ static ow_status find_models(struct interpret *x, struct runs *r)
 		while (k < r->models &&
 		       (uint64_t)common[k] * 100 < (uint64_t)(own + size[k] - common[k]) * ALIKE)
 			k++;
-		if (k == MODELS_MOST) { /* too many to take turns */
+		if (k == MODELS_MOST) { /* too many models for turns */
 			r->models = 0;
 			return OW_OK;
 		}
@@ -251,7 +252,8 @@ static ow_status find_models(struct interpret *x, struct runs *r)
 	return OW_OK;
 }
 
-/* The model that begins rounds: the first that runs again; at least every other run of it is followed by another model. */
+/* Finds the model that begins rounds: the first that runs again, if at least every other run of it is followed by
+ * another model. */
 static bool find_leader(const struct runs *r, uint8_t *leader)
 {
 	uint32_t again = 0, first = 0, followed = 0;

@@ -1,11 +1,11 @@
 /*
- * producer_other.c: producers with few rules of their own: rocprof (processes say what their slices are; flows "dep" lead from
- * the call to the device), clang -ftime-trace ("Total X" slices are sums, not events), V8, Chrome, and `other`, which takes
- * every trace that is left: threads are threads, a name is an op.
+ * producer_other.c: interprets producers with few rules: rocprof (the process gives the kind of a slice; flows "dep"
+ * lead from the call to the device), clang -ftime-trace ("Total X" slices are sums, not events), V8, Chrome, and
+ * `other`, which accepts every other trace: threads are threads, a name is an op.
  */
 #include "import/interpret/interpret_int.h"
 
-/* "GPU0" and so on. */
+/* Whether a process is a GPU: "GPU0" and so on. */
 static bool is_gpu(struct str process)
 {
 	return process.len > 3 && str_starts(process, STR("GPU")) && process.ptr[3] >= '0' &&

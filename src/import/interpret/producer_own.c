@@ -1,7 +1,8 @@
 /*
- * producer_own.c: recordings of opwatch itself. Of running programs (import_live.c): names and categories are those of PyTorch
- * and others, so the shared passes know most; here are files, and steps without a marker of a profiler. Of the recorder API
- * (journal_rows.c): steps are given, names are the program's own, but some words mean a phase wherever they are used.
+ * producer_own.c: interprets recordings of opwatch itself. For running programs (import_live.c) names and categories
+ * are those of PyTorch and others, so the shared passes handle most; this file handles file reads, and steps without a
+ * profiler's marker. For the recorder API (journal_rows.c) steps are given and names are the program's own, but some
+ * words mean a phase wherever they are used.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -28,7 +29,7 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* A step lasts from the begin of a wait for data to the begin of the next. What comes after the last one is the end
+/* Marks steps from the begin of each wait for data to the begin of the next. The part after the last wait is the end
  * of the data. */
 static ow_status mark_iterations(struct interpret *x)
 {
@@ -48,7 +49,7 @@ static ow_status mark_iterations(struct interpret *x)
 	return OW_OK;
 }
 
-/* The first wait for data. */
+/* The time of the first wait for data. */
 static int64_t first_iteration(const struct interpret *x)
 {
 	int64_t first = INT64_MAX;
@@ -64,7 +65,8 @@ static int64_t first_iteration(const struct interpret *x)
 	return first;
 }
 
-/* Calls of the function that was named when the recording began: recorded for that, or anyway. */
+/* Whether an event is a call of the function that the user named as step marker; `recorded`: it was recorded for
+ * that purpose. */
 static bool begins_step(const struct interpret *x, uint32_t event, bool recorded)
 {
 	if (recorded)
@@ -83,7 +85,8 @@ static uint32_t count_begins(const struct interpret *x, uint32_t t, bool recorde
 	return count;
 }
 
-/* On the thread with most of them. A step lasts until the next one begins; how long the last one takes is not known. */
+/* Marks steps on the thread with most of these calls. A step lasts until the next one begins; the length of the last
+ * one is unknown. */
 static ow_status mark_begins(struct interpret *x, bool recorded)
 {
 	const struct interpret_track *track;
@@ -112,7 +115,7 @@ static ow_status mark_begins(struct interpret *x, bool recorded)
 	return OW_OK;
 }
 
-/* Steps begin with the event that --step-marker named when the recording began. */
+/* Marks steps that begin with the event named by --step-marker when the recording began. */
 static ow_status mark_named(struct interpret *x)
 {
 	struct str name = interpret_text(x, x->in->step_begin);
@@ -139,7 +142,7 @@ static bool is_step_mark(struct str name)
 	return is_loader_iteration(NULL, name) || str_starts(name, STR("Optimizer.step#"));
 }
 
-/* Steps end with the optimizer's; the first one does not begin with the program. */
+/* Marks the steps of a live recording: they end with the optimizer's; the first one does not begin with the program. */
 static ow_status live_steps(struct interpret *x)
 {
 	struct interpret_marker *first;
@@ -152,7 +155,7 @@ static ow_status live_steps(struct interpret *x)
 	OW_TRY(interpret_mark_optimizer_steps(x));
 	if (!x->markers.count)
 		OW_TRY(mark_iterations(x));
-	if (!x->markers.count) /* of a single step, nothing in it is one */
+	if (!x->markers.count) /* in a single step, no part is a step */
 		return interpret_has_name(x, is_step_mark) ? OW_OK : interpret_mark_loops(x);
 	begin = first_iteration(x);
 	first = &x->markers.list[0];
@@ -207,7 +210,7 @@ static ow_status recorder_steps(struct interpret *x)
 	return OW_OK;
 }
 
-/* A whole name, without case, or its first part: "forward", "Forward/encoder". */
+/* Words that mean a phase: the whole name, ignoring case, or its first part: "forward", "Forward/encoder". */
 static const struct {
 	const char *word;
 	enum event_phase phase;
@@ -264,7 +267,7 @@ static enum event_phase recorder_host_phase(const struct interpret *x, uint32_t 
 	for (size_t i = 0; i < ARRAY_COUNT(words); i++)
 		if (same_word(name, words[i].word))
 			return words[i].phase;
-	return PHASE_HOST; /* the program did something, or the step around it */
+	return PHASE_HOST; /* other work of the program, or the enclosing step */
 }
 
 const struct producer producer_recorder = {

@@ -1,8 +1,9 @@
 /*
- * producer_tf1.c: timelines of TensorFlow 1 (timeline.Timeline, ProfilerHook) and of tfprof. Processes are called "<device>
- * Compute". A device with job and task is where the host schedules ops; its streams are what the device did; "stream:all"
- * and "memcpy" repeat that. Threads are lanes without meaning. The arguments of ops have the edges of the graph (input0 …).
- * tfprof's scope and code views are trees with one process per depth, whose times are made up.
+ * producer_tf1.c: interprets timelines of TensorFlow 1 (timeline.Timeline, ProfilerHook) and of tfprof. Processes are
+ * called "<device> Compute". In a device with job and task the host schedules ops; its streams are the work of the
+ * device; "stream:all" and "memcpy" repeat that. Threads are lanes without meaning. The arguments of ops have the edges
+ * of the graph (input0 …). tfprof's scope and code views are trees with one process per depth, whose times are
+ * artificial.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -10,7 +11,7 @@
 
 #define INPUTS_MAX 100000
 
-/* "input12" → 12, else -1. */
+/* The number of a key: "input12" → 12, else -1. */
 static int64_t input_index(struct str key)
 {
 	int64_t index;
@@ -20,7 +21,7 @@ static int64_t input_index(struct str key)
 	return index >= 0 && index < INPUTS_MAX ? index : -1;
 }
 
-/* "^a" is a control edge, "a:1" the second output of a. */
+/* Adds an edge: "^a" is a control edge, "a:1" the second output of a. */
 static void add_input(struct interpret *x, int64_t index, struct json_value value)
 {
 	struct op_input_row row = { .index = (int32_t)index };
@@ -61,7 +62,7 @@ static void take_inputs(struct interpret *x, uint32_t event, struct str args, vo
 	x->m->op.input_count[op] = x->m->op_input.count - first;
 }
 
-/* Edges of the graph from the arguments of TensorFlow 1. */
+/* Reads the edges of the graph from the arguments of TensorFlow 1. */
 static ow_status interpret_tf_inputs(struct interpret *x)
 {
 	uint8_t *seen = ARENA_ARRAY(&x->scratch, uint8_t, x->m->op.count);
@@ -101,7 +102,7 @@ static bool recognise_tf1(const struct interpret *x)
 	return x->categories & 1u << CATEGORY_TF_OP && !interpret_has_process(x, is_tfprof);
 }
 
-/* "/gpu:0/stream:7" → "/gpu:0", with what follows. */
+/* A device name in parts: "/gpu:0/stream:7" → "/gpu:0" and "stream:7". */
 struct device_place {
 	struct str device, part; /* part: "stream:7", "memcpy", or empty */
 };
@@ -123,7 +124,8 @@ static bool is_numbered(struct str part)
 	       part.ptr[7] <= '9';
 }
 
-/* Device and kind of a track from a name like /device:GPU:0/stream:7; `numbered`: there are such streams. */
+/* Sets device and kind of a track from a name like /device:GPU:0/stream:7; `numbered`: the trace has numbered
+ * streams. */
 static void interpret_tf_device(struct interpret *x, uint32_t track, struct str name, bool numbered)
 {
 	struct device_place place = split_device(name);
@@ -138,7 +140,7 @@ static void interpret_tf_device(struct interpret *x, uint32_t track, struct str 
 		*kind = TRACK_DERIVED;
 }
 
-/* The device that a process is named after. */
+/* The device in the name of a process. */
 static bool device_of(struct str process, struct str *device)
 {
 	static const struct str compute = { " Compute", 8 };
@@ -283,12 +285,12 @@ static ow_status tf1_tracks(struct interpret *x)
 		if (device_of(interpret_process(x, t), &device))
 			interpret_tf_device(x, t, device, numbered);
 		else if (!(interpret_track(x, t)->categories & 1u << CATEGORY_TF_OP))
-			x->m->track.kind[t] = TRACK_OTHER; /* tensors, allocators */
+			x->m->track.kind[t] = TRACK_OTHER; /* processes of tensors and allocators */
 	}
 	return builder_status(x->b);
 }
 
-/* Whether ops of an accelerator are scheduled there. */
+/* Whether a track is where the host schedules ops of an accelerator. */
 static bool interpret_tf_schedules(const struct interpret *x, uint32_t track)
 {
 	return x->m->device.kind[x->m->track.device[track].v] >= DEVICE_GPU;
@@ -309,10 +311,10 @@ static enum event_phase interpret_tf_phase(const struct interpret *x, uint32_t e
 		       : PHASE_IDLE;
 }
 
-/* Every run starts with the node _SOURCE on each device. */
+/* The begin of a run on a device: the node _SOURCE. */
 struct start {
 	int64_t ts;
-	uint32_t process; /* a string */
+	uint32_t process; /* a string id */
 	bool cpu;
 };
 
@@ -357,7 +359,7 @@ static int by_time(const void *a, const void *b)
 	return (x->ts > y->ts) - (x->ts < y->ts);
 }
 
-/* The process that counts the runs: the first CPU that has any, else the first device. */
+/* The process by which runs are counted: the first CPU that has any, else the first device. */
 static uint32_t counting_process(const struct starts *s)
 {
 	for (size_t i = 0; i < s->count; i++)
@@ -366,8 +368,8 @@ static uint32_t counting_process(const struct starts *s)
 	return s->count ? s->list[0].process : 0;
 }
 
-/* Where a run begins: devices may start a little before the process that counts, but not before the
- * middle between it and the run before. */
+/* The begin of a run: devices may start a little before the counting process, but not before the middle between this
+ * run and the previous one. */
 static int64_t begin_of(const struct starts *s, size_t at, int64_t before)
 {
 	int64_t ts = s->list[at].ts, begin = ts;
@@ -379,7 +381,7 @@ static int64_t begin_of(const struct starts *s, size_t at, int64_t before)
 	return begin;
 }
 
-/* Ends of runs: the last end of what starts in each. */
+/* Finds the ends of runs: the last end of the events that start in each. */
 static void find_ends(struct interpret *x)
 {
 	struct interpret_markers *m = &x->markers;
@@ -403,7 +405,7 @@ static void find_ends(struct interpret *x)
 		m->list[i].end = MIN(m->list[i].end, m->list[i + 1].start);
 }
 
-/* The number of markers that begin up to a moment: 0 = before all of them. */
+/* The number of markers that begin up to a time: 0 = before all of them. */
 static size_t run_at(const struct interpret_markers *m, int64_t ts)
 {
 	size_t low = 0, high = m->count;
@@ -419,8 +421,8 @@ static size_t run_at(const struct interpret_markers *m, int64_t ts)
 	return low;
 }
 
-/* A run ends with all of its work: what is launched by none of its own calls, because these were lost
- * when files were glued together, was not launched by a run before either. */
+/* Removes launch links across runs. A run ends with all of its work: if a kernel's own launch was lost when files
+ * were concatenated, an earlier run did not launch it either. */
 static void drop_links_across(struct interpret *x)
 {
 	struct link_table *l = &x->m->link;
@@ -439,7 +441,7 @@ static void drop_links_across(struct interpret *x)
 	l->count = kept;
 }
 
-/* Timelines of several runs, glued together, start more than once. */
+/* Marks the runs of timelines that were concatenated: _SOURCE starts more than once. */
 static ow_status mark_runs(struct interpret *x, struct starts *s)
 {
 	uint32_t process;
@@ -471,7 +473,7 @@ static ow_status tf1_steps(struct interpret *x)
 	ow_status status;
 
 	if (labels.count > 1 && labels.list[0].number != INT64_MIN)
-		return OW_OK; /* the labels of a merged file say it */
+		return OW_OK; /* the labels of a merged file mark the steps */
 	x->markers = (struct interpret_markers){ 0 };
 	status = find_starts(x, &s);
 	if (status == OW_OK && s.count > 1)
@@ -518,7 +520,7 @@ static bool recognise_tfprof(const struct interpret *x)
 	       (interpret_has_process(x, is_scope) || interpret_has_process(x, is_graph));
 }
 
-/* All depths on one track: what is inside another slice is below it in the tree. */
+/* Puts all depths on one track: a slice inside another one is below it in the tree. */
 static void join_depths(struct interpret *x)
 {
 	uint32_t first = 0;

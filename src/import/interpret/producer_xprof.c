@@ -1,7 +1,7 @@
 /*
- * producer_xprof.c: the trace.json.gz that TensorFlow 2, JAX and XProf write. No categories; all that is
- * known stands in the arguments, as text: long_name is "node:Type" or the path of an iterator, tf_op the
- * op of a kernel, correlation_id joins call and kernel, step_num and step_name mark steps.
+ * producer_xprof.c: interprets the trace.json.gz that TensorFlow 2, JAX and XProf write. It has no categories; all
+ * facts are in the arguments, as text: long_name is "node:Type" or the path of an iterator, tf_op the op of a kernel,
+ * correlation_id joins call and kernel, step_num and step_name mark steps.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -19,13 +19,14 @@ static bool is_device(struct str process)
 
 static bool recognise_xprof(const struct interpret *x)
 {
+	/* Chrome's traces have this, too, but they have categories */
 	return x->in->xspace || interpret_has_process(x, is_host) ||
 	       interpret_has_process(x, is_device) ||
 	       (x->in->members & MEMBER_HIGHRES_TICKS && !x->in->array_form &&
-		!(x->categories & ~(1u << CATEGORY_NONE))); /* Chrome has it, too, and categories */
+		!(x->categories & ~(1u << CATEGORY_NONE)));
 }
 
-/* Lines of a device: streams, and what restates them. On TPUs the line of ops is the work. */
+/* The kind of a device's line: streams, and lines that repeat them. On TPUs the line of ops is the work. */
 static uint8_t device_kind(struct str process, struct str thread)
 {
 	if (str_has(process, STR(":TPU:")))
@@ -52,13 +53,13 @@ static ow_status xprof_tracks(struct interpret *x)
 
 enum step_source { STEP_NONE, STEP_GROUP, STEP_NAME, STEP_NUMBER };
 
-/* Candidates of the best kind seen so far. */
+/* Step markers of the best kind seen so far. */
 struct reading {
 	enum step_source source;
 };
 
-/* "scope/node:Type" is an op, "Iterator::Batch::Map" a stage of tf.data. XProf of the time whose files have the host as
- * process 501 took names with a hyphen for something else. */
+/* Sets the op of an event: "scope/node:Type" is an op, "Iterator::Batch::Map" a stage of tf.data. The version of
+ * XProf whose files have the host as process 501 did not treat names with a hyphen as ops. */
 static ow_status use_op(struct interpret *x, uint32_t event, struct str text)
 {
 	struct tf_op_name op = tf_op_name_parse(tf_op_name_strip(text), true);
@@ -95,7 +96,7 @@ static void use_correlation(struct interpret *x, uint32_t event, struct json_val
 		BUILDER_SET(x->b, event, correlation, (event_id){ event }, (uint32_t)number);
 }
 
-/* A better kind of marker makes those before it void. */
+/* Adds a step marker; a better kind of marker replaces the earlier ones. */
 static void use_step(struct interpret *x, struct reading *r, uint32_t event,
 		     enum step_source source, int64_t number)
 {
@@ -110,7 +111,7 @@ static void use_step(struct interpret *x, struct reading *r, uint32_t event,
 							    .name = interpret_name(x, event) });
 }
 
-/* "train 12" is what one run of the op "train" is called. */
+/* Removes the number from the op's name: "train 12" is one run of the op "train". */
 static void drop_number(struct interpret *x, uint32_t event, struct str text)
 {
 	size_t blank = str_rfind_char(text, ' ');
@@ -125,7 +126,7 @@ static void drop_number(struct interpret *x, uint32_t event, struct str text)
 	if (!draft)
 		return;
 	draft->type = name;
-	(void)interpret_rename(x, event, name); /* a failure sticks to the builder */
+	(void)interpret_rename(x, event, name); /* the builder keeps a failure */
 }
 
 static void take_host_step(struct interpret *x, struct reading *r, uint32_t event, struct str args)
@@ -153,7 +154,7 @@ static int by_number(const void *a, const void *b)
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-/* All that carries the number of a group is one step. */
+/* Makes one step from all events with the same group number. */
 static void join_groups(struct interpret *x)
 {
 	struct interpret_markers *m = &x->markers;
@@ -194,7 +195,7 @@ static void take_args(struct interpret *x, uint32_t event, struct str args, void
 		take_host_step(x, arg, event, args);
 }
 
-/* Names that are "node:Type" without saying so in the arguments. */
+/* Splits names that are "node:Type" although the arguments do not say so. */
 static ow_status split_names(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
@@ -223,7 +224,7 @@ static ow_status xprof_ops(struct interpret *x)
 	struct interpret_rows rows = { 0 };
 	ow_status status = OW_OK;
 
-	if (x->in->xspace) /* whose importer has done all that */
+	if (x->in->xspace) /* the importer of XSpace has done all that */
 		return interpret_shorten_kernels(x);
 	for (uint32_t t = x->first_track; t < x->last_track && status == OW_OK; t++) {
 		const struct interpret_track *track = interpret_track(x, t);
@@ -249,7 +250,7 @@ static ow_status xprof_links(struct interpret *x)
 	return interpret_link_correlations(x);
 }
 
-/* The line that a device has for them comes before what the host says. */
+/* Marks steps by the device's own line of steps, which takes precedence over the host's markers. */
 static ow_status mark_device_steps(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track; t++) {
@@ -275,7 +276,7 @@ static ow_status mark_device_steps(struct interpret *x)
 	return OW_OK;
 }
 
-/* Without any other marker the programs that a TPU ran are its steps. */
+/* Marks the programs that a TPU ran as steps, if there is no other marker. */
 static ow_status mark_modules(struct interpret *x)
 {
 	for (uint32_t t = x->first_track; t < x->last_track && !x->markers.count; t++) {
@@ -296,7 +297,7 @@ static ow_status mark_modules(struct interpret *x)
 	return OW_OK;
 }
 
-/* JAX: a call of a compiled function, which starts its program. */
+/* Whether a name is JAX's call of a compiled function, which starts its program. */
 static bool is_jitted(void *arg, struct str name)
 {
 	(void)arg;
@@ -318,7 +319,8 @@ static ow_status xprof_steps(struct interpret *x)
 	return x->markers.count ? OW_OK : interpret_mark_repeats(x, is_jitted, NULL);
 }
 
-/* Copies between memories of the host and a TPU, and the waits for them, look like any other instruction. */
+/* The phase of a device event. Copies between host and TPU memory, and the waits for them, look like any other
+ * instruction. */
 static enum event_phase xprof_device_phase(const struct interpret *x, uint32_t event)
 {
 	uint32_t flags = x->m->op.flags[x->m->event.op[event].v];
@@ -328,7 +330,7 @@ static enum event_phase xprof_device_phase(const struct interpret *x, uint32_t e
 	return flags & OP_FROM_HOST ? PHASE_HOST_TO_DEVICE : PHASE_IDLE;
 }
 
-/* Host events around ops belong to the runtime. */
+/* The phase of a host event; those around ops belong to the runtime. */
 static enum event_phase xprof_host_phase(const struct interpret *x, uint32_t event)
 {
 	const struct op_table *t = &x->m->op;

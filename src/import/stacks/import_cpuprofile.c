@@ -1,8 +1,9 @@
 /*
- * import_cpuprofile.c: the importer of V8's .cpuprofile, which Chrome's DevTools, node --cpu-prof and the inspector protocol write: a
- * tree of calls, as a list of nodes or (older) as nested nodes, and the node in which each sample was taken. A sample lasts until
- * the next one. Without a list of samples the hit counts of the nodes are used. Also .heapprofile of the sampling heap profiler
- * (node --heap-prof): the same tree with the bytes that each call holds.
+ * import_cpuprofile.c: the importer of V8's .cpuprofile, which Chrome's DevTools, node --cpu-prof and the inspector
+ * protocol write: a tree of calls, as a list of nodes or (older) as nested nodes, and the node in which each sample was
+ * taken. A sample lasts until the next one. Without a list of samples the hit counts of the nodes are used. It also
+ * reads .heapprofile of the sampling heap profiler (node --heap-prof): the same tree with the bytes that each call
+ * holds.
  */
 #include "import/importer.h"
 
@@ -14,21 +15,21 @@ enum level_kind { LEVEL_NODES, LEVEL_NODE, LEVEL_CHILDREN };
 
 struct level {
 	uint8_t kind;
-	uint32_t node; /* + 1; 0 = none */
+	uint32_t node; /* 1 + index of the node; 0 = none */
 };
 
 struct v8_node {
 	int64_t id, hits, bytes, parent_id;
 	str_id function, url;
 	int64_t line;
-	uint32_t parent; /* + 1 */
+	uint32_t parent; /* 1 + index of the node */
 	stack_id stack;
 	bool has_parent_id, done;
 };
 
 struct v8_edge {
-	uint32_t parent; /* + 1 */
-	int64_t child;	 /* its id */
+	uint32_t parent; /* 1 + index of the node */
+	int64_t child;	 /* id of the child */
 };
 
 struct v8_profile {
@@ -43,20 +44,20 @@ struct v8_profile {
 	size_t edge_count, edge_cap;
 	struct level *levels;
 	size_t level_count, level_cap;
-	uint32_t *path; /* to a root, while stacks are made */
+	uint32_t *path; /* nodes up to a root, while stacks are made */
 	size_t path_cap;
 	struct map by_id;
-	int64_t *samples; /* ids */
+	int64_t *samples; /* node ids of the samples */
 	size_t sample_count, sample_cap;
-	int64_t *times; /* deltas, or timestamps: microseconds */
+	int64_t *times; /* differences between samples, or timestamps, in microseconds */
 	size_t time_count, time_cap;
 	bool timestamps, nested, call_frames, heap, truncated;
 	int64_t start_us, end_us;
 	bool has_start, has_end;
 	uint64_t truncated_at, unknown, backwards, unequal, idle;
-	bool pieces;	 /* in the arguments of events */
-	unsigned inside; /* depth of objects around the profile there */
-	int64_t base_ns; /* added to times */
+	bool pieces;	 /* the profile comes in pieces, in the arguments of trace events */
+	unsigned inside; /* nesting depth of objects around the profile in these arguments */
+	int64_t base_ns; /* added to all times */
 };
 
 static int sniff_cpuprofile(const struct sniff *sniff)
@@ -112,7 +113,7 @@ static ow_status add_edge(struct v8_profile *c, uint32_t parent)
 	return OW_OK;
 }
 
-/* A member of a node, or of the place of a call in it. */
+/* Reads a member of a node, or of the call location in it. */
 static ow_status node_member(struct v8_profile *c, uint32_t number)
 {
 	struct v8_node *node = &c->nodes[number - 1];
@@ -145,7 +146,7 @@ static ow_status node_member(struct v8_profile *c, uint32_t number)
 	return c->b->status;
 }
 
-/* One token inside the nodes. */
+/* Handles one token inside the nodes. */
 static ow_status node_token(struct v8_profile *c, enum json_token token)
 {
 	struct level level = c->levels[c->level_count - 1];
@@ -173,7 +174,7 @@ static ow_status node_token(struct v8_profile *c, enum json_token token)
 	}
 }
 
-/* The list of nodes, or the root node that contains the others. */
+/* Reads the list of nodes, or the root node that contains the others. */
 static ow_status read_nodes(struct v8_profile *c)
 {
 	enum json_token token = json_pull_next(c->p);
@@ -205,7 +206,8 @@ static ow_status read_times(struct v8_profile *c)
 	return OW_OK;
 }
 
-/* The nodes of samples. Samples of heap profiles are objects; they repeat the nodes, and some are of nodes that no longer exist. */
+/* Reads the node ids of samples. Samples of heap profiles are objects; they repeat the nodes, and some refer to
+ * nodes that no longer exist. */
 static ow_status read_samples(struct v8_profile *c)
 {
 	enum json_token token = json_pull_next(c->p);
@@ -251,7 +253,7 @@ static ow_status read_member(struct v8_profile *c)
 		c->timestamps = true;
 		return read_times(c);
 	}
-	if (json_key_is(p->text, "startTime")) { /* in the old form in seconds: see times_of */
+	if (json_key_is(p->text, "startTime")) { /* in the old format, in seconds: see times_of */
 		c->has_start = json_text_number(p, 0, &c->start_us);
 	} else if (json_key_is(p->text, "endTime")) {
 		c->has_end = json_text_number(p, 0, &c->end_us);
@@ -314,7 +316,7 @@ static stack_id stack_of_call(struct v8_profile *c, stack_id caller, const struc
 	struct str name = model_str(c->b->m, node->function);
 	struct frame_row row = { .function = node->function, .file = node->url };
 	int64_t first =
-		c->nested && !c->call_frames ? 0 : 1; /* the newer form counts lines from 0 */
+		c->nested && !c->call_frames ? 0 : 1; /* the newer format counts lines from 0 */
 
 	if (str_eq(name, STR("(root)")))
 		return caller;
@@ -325,7 +327,7 @@ static stack_id stack_of_call(struct v8_profile *c, stack_id caller, const struc
 	return builder_stack(c->b, caller, builder_frame(c->b, &row));
 }
 
-/* Goes from the node up to one whose stack is known, then down again. */
+/* Makes the stack of a node: goes up to a node whose stack is known, then down again. */
 static ow_status make_stack(struct v8_profile *c, uint32_t number)
 {
 	size_t len = 0;
@@ -346,7 +348,7 @@ static ow_status make_stack(struct v8_profile *c, uint32_t number)
 	return c->b->status;
 }
 
-/* Deltas become times; those of the old form are times already. */
+/* Converts differences to times; the old format has times already. */
 static void times_of(struct v8_profile *c)
 {
 	int64_t at = c->start_us, before = INT64_MIN;
@@ -387,7 +389,7 @@ static int64_t to_ns(const struct v8_profile *c, int64_t us)
 	return ns;
 }
 
-/* Waiting is not work. */
+/* Whether a node is the idle node, whose samples are waiting, not work. */
 static bool is_idle(const struct v8_profile *c, uint32_t node)
 {
 	return str_eq(model_str(c->b->m, c->nodes[node - 1].function), STR("(idle)"));
@@ -411,7 +413,8 @@ static ow_status add_timed(struct v8_profile *c, track_id track)
 	OW_TRY(c->b->status);
 	c->b->m->metric.is_default[metric.v] = 1;
 	times_of(c);
-	if (c->time_count == c->sample_count + 1) { /* one more: when the last sample ended */
+	/* one more time than samples: when the last sample ended */
+	if (c->time_count == c->sample_count + 1) {
 		c->end_us = c->times[count];
 		c->has_end = true;
 	} else {
@@ -446,7 +449,7 @@ static ow_status add_hits(struct v8_profile *c, track_id track)
 	return c->b->status;
 }
 
-/* Bytes that calls hold. */
+/* Adds the bytes that calls hold. */
 static ow_status add_held(struct v8_profile *c, track_id track)
 {
 	metric_id bytes = builder_metric(c->b, STR("bytes"), STR("bytes"));
@@ -470,7 +473,7 @@ static void add_notes_and_facts(struct v8_profile *c)
 	if (c->unknown)
 		builder_note_many(b, NOTE_DAMAGED, OW_NO_OFFSET, c->unknown,
 				  "samples in nodes that the profile does not have are left out");
-	if (c->backwards) /* V8 writes such times when two threads take samples */
+	if (c->backwards) /* V8 writes decreasing times when two threads take samples */
 		builder_note_many(b, NOTE_INFO, OW_NO_OFFSET, c->backwards,
 				  "samples that are earlier than the sample before get its time");
 	if (c->unequal)
@@ -602,7 +605,7 @@ ow_status v8_profile_finish(struct v8_profile *c, track_id track, int64_t base_n
 {
 	c->base_ns = base_ns;
 	if (!c->sample_count || !c->time_count)
-		return OW_OK; /* a profile that had just begun */
+		return OW_OK; /* the profile had just begun, and has no samples */
 	OW_TRY(add_all(c, track));
 	add_notes_and_facts(c);
 	return c->b->status;

@@ -11,19 +11,19 @@
 
 #include "base/vec.h"
 
-#define FRAMES_MAX 4096 /* more are left out at the leaf's end */
+#define FRAMES_MAX 4096 /* frames beyond this number are left out at the leaf's end */
 #define TOP 5
 #define SNIFF_LINES 60
-#define LONG_FRAMES 16 /* in 64 KiB */
+#define LONG_FRAMES 16 /* frames that a line of 64 KiB needs to be recognised */
 
 struct folded_line {
 	struct str stack;
 	int64_t value, before;
-	bool differential; /* two numbers */
+	bool differential; /* lines have two numbers */
 	bool fraction;
 };
 
-/* Digits with an optional fraction, which is rounded. */
+/* Parses digits with an optional fraction, which is rounded. */
 static bool parse_count(struct str text, int64_t *value, bool *fraction)
 {
 	size_t dot = str_find_char(text, '.');
@@ -68,7 +68,7 @@ static bool is_comment(struct str line)
 	return str_starts(line, STR("#")) || str_starts(line, STR("//"));
 }
 
-/* "size: 3" and "a = 3" are lines of other formats. */
+/* Whether a line looks like a folded stack; "size: 3" and "a = 3" are lines of other formats. */
 static bool looks_folded(struct str line)
 {
 	struct folded_line f;
@@ -78,7 +78,8 @@ static bool looks_folded(struct str line)
 	return !strchr(":=,{[", f.stack.ptr[f.stack.len - 1]) && f.stack.ptr[0] != '<';
 }
 
-/* "epoch 1 loss 0.25": words before the number, outside of the brackets that C++ and lambdas have. */
+/* Whether a line is a sentence, "epoch 1 loss 0.25": several words before the number, outside of the brackets that
+ * C++ and lambdas have. */
 static bool is_sentence(struct str line)
 {
 	struct folded_line f;
@@ -95,7 +96,7 @@ static bool is_sentence(struct str line)
 	return false;
 }
 
-/* Names have no control characters, except for tabs and colours of terminals. */
+/* Whether a text has control characters, which names do not have, except for tabs and terminal colours. */
 static bool has_controls(struct str text)
 {
 	for (size_t i = 0; i < text.len; i++) {
@@ -107,7 +108,7 @@ static bool has_controls(struct str text)
 	return false;
 }
 
-/* "[unknown];main 3": a frame in brackets, not a list of JSON. */
+/* Whether a text begins with a frame in brackets, "[unknown];main 3", not with a JSON list. */
 static bool is_bracketed_frame(struct str head)
 {
 	size_t i = 1;
@@ -118,7 +119,7 @@ static bool is_bracketed_frame(struct str head)
 	       (head.ptr[i + 1] == ';' || head.ptr[i + 1] == ' ' || head.ptr[i + 1] == '_');
 }
 
-/* The last line in the end of a file is "frame;frame 3"; `stack` says whether it has a semicolon. */
+/* Whether the last line of a file is "frame;frame 3"; *stack says whether it has a semicolon. */
 static bool ends_in_count(struct str tail, bool *stack)
 {
 	size_t feed, space;
@@ -133,8 +134,10 @@ static bool ends_in_count(struct str tail, bool *stack)
 	return space != STR_NONE && parse_count(str_skip(tail, space + 1), &value, &fraction);
 }
 
-/* The first line is longer than the head, and the last line ends in a count. The head has many frames, or it is part of a single
- * frame: then it has no blank, as a text has, or the last line is a stack. */
+/* Whether a file begins with one very long stack: the first line is longer than the head, and the last line ends in a
+ * count. Either the head has many frames, or it is part of a single frame: then it has no blank, unlike prose, or the
+ * last line is a stack.
+ */
 static bool is_long_stack(struct str head, struct str tail)
 {
 	size_t frames = 0, blanks = 0;
@@ -164,7 +167,7 @@ static int sniff_folded(const struct sniff *sniff)
 		return 40;
 	while (all < SNIFF_LINES && str_split(&head, '\n', &line)) {
 		if (cut && !head.len)
-			break; /* may be half a line */
+			break; /* the last line of the head may be incomplete */
 		line = str_trim(line);
 		if (!line.len || is_comment(line))
 			continue;
@@ -175,7 +178,7 @@ static int sniff_folded(const struct sniff *sniff)
 		if (str_find_char(line, ';') != STR_NONE)
 			stacks++;
 		else if (!stacks)
-			sentences += is_sentence(line); /* counts only where no line is a stack */
+			sentences += is_sentence(line); /* used only if no line is a stack */
 	}
 	if (!good || good * 2 < all || (!stacks && sentences * 2 >= good))
 		return 0;
@@ -188,16 +191,16 @@ struct folding {
 	struct text_lines lines;
 	struct name_sums leaves, roots;
 	struct stack_cache *recent;
-	frame_id *by_text; /* frames by the string that they were read from; 0 = not read yet */
+	frame_id *by_text; /* frame of each string; 0 = not parsed yet */
 	size_t by_text_cap;
-	struct buf last; /* the stack of the line before … */
+	struct buf last; /* the previous line's stack … */
 	struct {
-		uint32_t end; /* … where its frames end in it, and their stacks */
+		uint32_t end; /* … where its frames end in the text, and their stacks */
 		str_id text;
 		stack_id stack;
 	} frames[FRAMES_MAX];
 	uint32_t depth;
-	struct map stacks; /* distinct ones */
+	struct map stacks; /* the distinct stacks */
 	metric_id metric, before;
 	track_id track;
 	int64_t sum, max_depth;
@@ -217,7 +220,7 @@ static bool to_line(struct str text, int32_t *line)
 	return true;
 }
 
-/* "func (file.py:12)" of py-spy. */
+/* Parses a frame of py-spy: "func (file.py:12)". */
 static bool py_spy_frame(struct str text, struct frame_row *row, struct builder *b)
 {
 	size_t open = str_find(text, STR(" (")), colon;
@@ -235,7 +238,7 @@ static bool py_spy_frame(struct str text, struct frame_row *row, struct builder 
 	return true;
 }
 
-/* "file.py(12):_func" of torch's export_stacks, which replaces blanks by underscores. */
+/* Parses a frame of torch's export_stacks, "file.py(12):_func", in which underscores replace blanks. */
 static bool torch_frame(struct str text, struct frame_row *row, struct builder *b)
 {
 	size_t close = str_find(text, STR("):")), open;
@@ -255,7 +258,7 @@ static bool torch_frame(struct str text, struct frame_row *row, struct builder *
 	return true;
 }
 
-/* "file.py:func:12" of Austin. */
+/* Parses a frame of Austin: "file.py:func:12". */
 static bool austin_frame(struct str text, struct frame_row *row, struct builder *b)
 {
 	size_t last = str_rfind_char(text, ':'), middle;
@@ -286,7 +289,7 @@ static frame_id read_frame(struct folding *f, struct str text)
 	return builder_frame(f->b, &row);
 }
 
-/* The frame of a text, which is taken apart once. */
+/* The frame of a text, which is parsed once. */
 static frame_id frame_of(struct folding *f, struct str text, str_id id)
 {
 	if (!vec_reserve_zero(f->b->m->mem, f->by_text, f->by_text_cap, (size_t)id.v + 1)) {
@@ -298,7 +301,7 @@ static frame_id frame_of(struct folding *f, struct str text, str_id id)
 	return f->by_text[id.v];
 }
 
-/* Frames of Austin are read in another way: what was read before is not asked again. */
+/* Switches to Austin's frame format and forgets the frames that were parsed in another format. */
 static void begin_austin(struct folding *f)
 {
 	if (!f->austin && f->by_text_cap)
@@ -307,7 +310,7 @@ static void begin_austin(struct folding *f)
 	f->austin = true;
 }
 
-/* "P123;T0:456;": the process and the thread, in front of Austin's frames. */
+/* Parses the process and the thread before Austin's frames: "P123;T0:456;". */
 static bool austin_thread(struct folding *f, struct str *stack, track_id *track)
 {
 	struct str rest = *stack, process, thread;
@@ -341,7 +344,7 @@ static bool count_stack(struct folding *f, stack_id stack)
 	return map_add(&f->stacks, hash, stack.v + 1);
 }
 
-/* How many bytes two texts have in common from their begin. */
+/* The number of equal bytes at the beginning of two texts. */
 static size_t common_bytes(struct str a, struct str b)
 {
 	size_t most = MIN(a.len, b.len), at = 0;
@@ -353,8 +356,8 @@ static size_t common_bytes(struct str a, struct str b)
 	return at;
 }
 
-/* Keeps the frames that this stack and the one before have in common: sorted files repeat most of them. Returns where the rest
- * begins. */
+/* Keeps the frames that this stack shares with the previous one: sorted files repeat most of them. Returns where the
+ * rest begins. */
 static size_t keep_common(struct folding *f, struct str stack)
 {
 	size_t common = f->depth ? common_bytes(buf_str(&f->last), stack) : 0, end;
@@ -368,7 +371,7 @@ static size_t keep_common(struct folding *f, struct str stack)
 	return 0;
 }
 
-/* The stack of a text; f->frames is what it consists of. */
+/* The stack of a text; its frames are in f->frames. */
 static stack_id read_stack(struct folding *f, struct str text)
 {
 	size_t from = keep_common(f, text);
@@ -432,7 +435,7 @@ static ow_status add_stack(struct folding *f, const struct folded_line *line)
 	return b->status;
 }
 
-/* A differential file has two numbers in every line. */
+/* Finds out whether the file is differential: every line has two numbers. */
 static ow_status find_differential(struct folding *f)
 {
 	unsigned two = 0, all = 0;
@@ -497,7 +500,7 @@ static void add_notes_and_facts(struct folding *f)
 				  "lines are cut after one megabyte");
 	fact_text(b, top, "kind", STR("folded"));
 	fact_text(b, top, "encoding", f->lines.utf16 ? STR("utf-16") : STR("utf-8"));
-	fact_bool(b, top, "crlf", f->lines.crlf && !f->lines.utf16); /* the two bytes */
+	fact_bool(b, top, "crlf", f->lines.crlf && !f->lines.utf16); /* CR LF line ends */
 	fact_int(b, top, "stacks", (int64_t)f->count);
 	fact_int(b, top, "distinct_stacks", (int64_t)f->distinct);
 	fact_int(b, top, "bad_lines",

@@ -1,8 +1,8 @@
 /*
- * import_speedscope.c: the importer of speedscope's JSON (speedscope.app/file-format-schema.json), which many samplers write. A file
- * has several profiles over one list of frames: sampled ones (stacks with weights) and evented ones (frames that open and close).
- * Both become samples: the time between two events of an evented profile belongs to the open frames. Keys may come in any order,
- * so the lists of a profile are read when everything else about it is known.
+ * import_speedscope.c: the importer of speedscope's JSON (speedscope.app/file-format-schema.json), which many samplers
+ * write. A file has several profiles over one list of frames: sampled ones (stacks with weights) and evented ones
+ * (frames that open and close). Both become samples: the time between two events of an evented profile belongs to the
+ * open frames. Keys may come in any order, so the lists of a profile are read when everything else about it is known.
  */
 #include "import/importer.h"
 
@@ -14,7 +14,7 @@ enum unit { UNIT_IS_NONE, UNIT_IS_BYTES, UNIT_IS_NS, UNIT_IS_US, UNIT_IS_MS, UNI
 
 static const struct {
 	const char *name;
-	int scale; /* power of ten that makes nanoseconds of it */
+	int scale; /* power of ten that converts the unit to nanoseconds */
 } units[] = {
 	[UNIT_IS_NONE] = { "none", 0 },	      [UNIT_IS_BYTES] = { "bytes", 0 },
 	[UNIT_IS_NS] = { "nanoseconds", 0 },  [UNIT_IS_US] = { "microseconds", 3 },
@@ -43,7 +43,7 @@ struct speedscope {
 	struct scope_profile *profiles;
 	size_t profile_count, profile_cap;
 	uint64_t profiles_at; /* offset of the list */
-	stack_id *stacks;     /* of the samples of one profile */
+	stack_id *stacks;     /* stacks of the samples of one profile */
 	size_t stack_count, stack_cap;
 	struct open_frame *open;
 	size_t open_count, open_cap;
@@ -52,7 +52,7 @@ struct speedscope {
 	uint64_t rounded, bad_frames, unmatched, left_open, backwards, unequal;
 	uint64_t rounded_at, bad_frame_at, unmatched_at, backwards_at, truncated_at;
 	bool truncated;
-	/* The current profile. */
+	/* State of the current profile. */
 	int scale;
 	bool timed;
 	metric_id metric;
@@ -187,7 +187,7 @@ static ow_status read_top(struct speedscope *s)
 	return s->b->status;
 }
 
-/* Skips a value and returns its offset; 0 if it is of another kind. */
+/* Skips a value and returns its offset; 0 if it has another kind. */
 static uint64_t skip_value(struct speedscope *s, enum json_token wanted)
 {
 	enum json_token token = json_pull_next(s->p);
@@ -283,7 +283,7 @@ static void add_sample(struct speedscope *s, int64_t at, int64_t weight, stack_i
 						       .track = s->track });
 }
 
-/* One stack, the root first. */
+/* Reads one stack, the root first. */
 static ow_status read_stack(struct speedscope *s)
 {
 	stack_id stack = { 0 };
@@ -339,7 +339,7 @@ static ow_status read_sampled(struct speedscope *s, const struct scope_profile *
 	return s->b->status;
 }
 
-/* The time since the last event belongs to the open frames. */
+/* Adds the time since the last event to the open frames. */
 static void pass_time(struct speedscope *s, int64_t at)
 {
 	int64_t passed;
@@ -379,7 +379,7 @@ static void close_frame(struct speedscope *s, uint32_t index)
 		s->open_count = i - 1;
 }
 
-/* One event; false when the list ends in it. */
+/* Reads one event; false when the list ends. */
 static bool read_event(struct speedscope *s, ow_status *status)
 {
 	char kind = 0, at_text[64] = "";

@@ -9,12 +9,12 @@
 
 struct v8_profile;
 
-/* NULL without memory. */
+/* NULL if memory runs out. */
 struct v8_profile *v8_profile_new(struct import_ctx *ctx);
 void v8_profile_free(struct v8_profile *profile);
 /* Adds the nodes, samples and times in the arguments of one event. */
 ow_status v8_profile_take(struct v8_profile *profile, struct str args);
-/* Adds the samples to the model, on the track, with notes; their times get base_ns added. */
+/* Adds the samples to the track in the model, with notes; base_ns is added to their times. */
 ow_status v8_profile_finish(struct v8_profile *profile, track_id track, int64_t base_ns);
 
 #endif

@@ -1,11 +1,9 @@
 /*
- * tf_finish.c: runs once, after all TensorFlow inputs are in and before the freeze: float operations where no op log
- * gave them, the static shapes they need, shapes that the user gives for inputs, and the weights of frozen graphs.
- * Called by import_finish.
- *
- * Shapes flow forward through the graph in one pass (tf_flow.h, tf_rule.h): what the source says first,
- * then what the rules infer, then what was seen at run time. Every op's formula (tf_flops.h) is applied
- * as soon as its shapes are settled. Numbers that a source gave are never touched.
+ * tf_finish.c: runs once, after all TensorFlow inputs are read and before the freeze: computes float operations if no
+ * op log has them, the static shapes they need, shapes that the user gives for inputs, and the weights of frozen
+ * graphs. Called by import_finish. Shapes are computed in one forward pass through the graph (tf_flow.h, tf_rule.h):
+ * shapes of the source first, then those inferred by rules, then those seen at run time. Every op's formula
+ * (tf_flops.h) is applied as soon as its shapes are final. Numbers that a source gave are never changed.
  */
 #include "import/tensorflow/tf_finish.h"
 #include "import/tensorflow/shapes/tf_flops.h"
@@ -14,9 +12,8 @@
 #include "import/tensorflow/graph/tf_node.h"
 #include "import/tensorflow/shapes/tf_rule.h"
 
-/* ---- input shapes ----
- * Shapes that the user gives for inputs of the graph, as NAME=100x784. Sizes may be "?" and the whole "scalar"; NAME may
- * end in the number of an output, as in NAME:1.
+/* Input shapes: shapes that the user gives for inputs of the graph, as NAME=100x784. Sizes may be "?" and the whole
+ * "scalar"; NAME may end in the number of an output, as in NAME:1.
  */
 
 static bool is_placeholder(const struct model *m, uint32_t op)
@@ -27,7 +24,7 @@ static bool is_placeholder(const struct model *m, uint32_t op)
 	       str_eq(type, STR("PlaceholderWithDefault"));
 }
 
-/* Tensors come into the graph here: what could be given a shape. */
+/* Whether an op brings tensors into the graph, so that the user could give it a shape. */
 static bool is_entry(const struct model *m, uint32_t op)
 {
 	struct str type = model_str(m, m->op.type[op]);
@@ -61,7 +58,7 @@ static bool parse_shape(struct str text, struct tf_shape *shape)
 	return true;
 }
 
-/* "name" or "name:1". */
+/* Finds an output: "name" or "name:1". */
 static uint32_t find_output(const struct model *m, struct str name, int32_t *port)
 {
 	size_t colon = str_rfind_char(name, ':');
@@ -107,7 +104,7 @@ static ow_status no_such_op(const struct model *m, const char *text, struct str 
 			 names[0] ? "its placeholders are " : "it has no placeholders", names);
 }
 
-/* What the graph itself says of an output: its static shape, or what an attribute declares. */
+/* The shape that the graph declares for an output: its static shape, or that of an attribute. */
 static struct tf_shape declared_shape(struct tf_flow *flow, struct tf_reader *reader, uint32_t op,
 				      const struct tf_slot *slot)
 {
@@ -144,7 +141,7 @@ static ow_status apply_one(struct tf_flow *flow, struct tf_reader *reader, const
 	slot = op ? tf_flow_output(flow, op, port) : NULL;
 	if (!slot)
 		return no_such_op(flow->m, text, name, err);
-	/* Of an old graph an empty shape may stand for an unknown one, so a scalar gives way. */
+	/* In an old graph an empty shape may stand for an unknown one, so a scalar may be replaced. */
 	known = declared_shape(flow, reader, op, slot);
 	if (known.rank > 0 && !tf_shape_merge(&shape, &known))
 		return error_set(err, OW_E_USAGE, "--input-shape %s: the graph declares it as %s",
@@ -153,8 +150,8 @@ static ow_status apply_one(struct tf_flow *flow, struct tf_reader *reader, const
 	return reader->status == OW_OK ? builder_status(flow->b) : reader->status;
 }
 
-/* Takes the shapes into the graph. OW_E_USAGE, with the placeholders that there are, for a text that
- * makes no sense, a name that nothing has or a shape that contradicts the declared one. */
+/* Applies the user's shapes to the graph. OW_E_USAGE, with the list of placeholders, for a text that cannot be
+ * parsed, an unknown name or a shape that contradicts the declared one. */
 static ow_status tf_input_shapes_apply(struct tf_flow *flow, struct tf_reader *reader,
 				       const struct import_options *options, struct ow_error *err)
 {
@@ -163,7 +160,7 @@ static ow_status tf_input_shapes_apply(struct tf_flow *flow, struct tf_reader *r
 	return OW_OK;
 }
 
-/* "--input-shape NAME=Nx784", or "NAME:1=…"; sizes that are wanted are shown as N. */
+/* Writes "--input-shape NAME=Nx784", or "NAME:1=…"; sizes that the user has to give are shown as N. */
 static size_t tf_input_shape_print(const struct tf_flow *flow, uint32_t op,
 				   const struct tf_slot *slot, char *text, size_t size)
 {
@@ -181,8 +178,8 @@ static size_t tf_input_shape_print(const struct tf_flow *flow, uint32_t op,
 				STR_ARG(model_str(flow->m, flow->m->op.name[op])), port, sizes);
 }
 
-/* "--input-shape X=Nx784 --input-shape Y=…": placeholders and the like whose shape is not known, as
- * something to be filled in. At most `most` of them; the number of all is returned. */
+/* Writes "--input-shape X=Nx784 --input-shape Y=…" for placeholders and similar ops whose shape is unknown, for the
+ * user to fill in. At most `most` of them; returns the number of all. */
 static size_t tf_input_shapes_wanted(const struct tf_flow *flow, size_t most, char *text,
 				     size_t size)
 {
@@ -206,9 +203,8 @@ static size_t tf_input_shapes_wanted(const struct tf_flow *flow, size_t most, ch
 	return count;
 }
 
-/* ---- weights ----
- * The parameters of a graph without variables. Freezing turns variables into constants, so nothing in the graph counts
- * as a parameter; these constants are found again.
+/* Weights: the parameters of a graph without variables. Freezing turns variables into constants, so nothing in the
+ * graph counts as a parameter; these constants are found again.
  */
 
 struct weights {
@@ -216,7 +212,7 @@ struct weights {
 	int64_t elements;
 };
 
-/* A shape as the importers keep static ones: a scalar is [1]. */
+/* A shape in the form in which importers store static shapes: a scalar is [1]. */
 static shape_id tf_kept_shape(struct builder *b, shape_id id)
 {
 	int32_t rank;
@@ -242,13 +238,13 @@ static bool has_variables(const struct tf_infer *c)
 	       has_type(c, STR("Variable")) || has_type(c, STR("AutoReloadVariable"));
 }
 
-/* float, double, the quantised types, bfloat16 and half. */
+/* Whether a data type can be a weight: float, double, the quantised types, bfloat16 and half. */
 static bool is_weight_type(int64_t dtype)
 {
 	return dtype == 1 || dtype == 2 || (dtype >= 11 && dtype <= 16) || dtype == 19;
 }
 
-/* The freezing tool keeps the Identity through which the variable was read. */
+/* Whether a constant was a variable: the freezing tool keeps the Identity through which it was read. */
 static bool was_variable(const struct model *m, uint32_t op)
 {
 	struct str name = model_str(m, m->op.name[op]);
@@ -282,9 +278,10 @@ static void add_constant(struct tf_infer *c, uint32_t op, struct weights *w)
 		w->elements = INT64_MAX;
 }
 
-/* Constants of a floating or quantised type that have more than one element, or whose reading op
- * NAME/read shows that they were variables, get op.shape, as variables have it; a note says how many
- * there are. Does nothing when the graph has variables. Uses the op fields of `c` as it likes. */
+/* Sets op.shape, as variables have it, for constants of a floating or quantised type that have more than one element,
+ * or whose reading op NAME/read shows that they were variables; a note gives their number. Does nothing when the graph
+ * has variables. It overwrites the op fields of `c`.
+ */
 static ow_status tf_weights_find(struct tf_infer *c)
 {
 	struct model *m = c->flow->m;
@@ -308,7 +305,7 @@ static ow_status tf_weights_find(struct tf_infer *c)
 }
 
 #define TOP_TYPES 8
-#define MISSING_MAX 128 /* types with a formula, and room */
+#define MISSING_MAX 128 /* limit of op types with a formula */
 #define PASSES_MAX 3
 #define HOPS_MAX 100000
 
@@ -317,7 +314,7 @@ struct type {
 	str_id name;
 	const struct tf_rule *rule;
 	const struct tf_flops *flops;
-	uint64_t missing[FLOPS_RESULTS]; /* ops that stayed without float operations, by reason */
+	uint64_t missing[FLOPS_RESULTS]; /* number of ops without float operations, by reason */
 };
 
 struct finish {
@@ -343,7 +340,7 @@ static struct type *find_type(struct finish *f, str_id name)
 	return &f->types[0];
 }
 
-/* The entry of a type, if the model has such an op; NULL otherwise, or without memory. */
+/* The entry of a type, if the model has such an op; NULL otherwise, or if memory runs out. */
 static struct type *add_type(struct finish *f, const char *text)
 {
 	str_id name = model_find_str(f->m, str_from(text));
@@ -385,7 +382,7 @@ static ow_status make_types(struct finish *f)
 	return builder_status(f->b);
 }
 
-/* Whether some op could get float operations that it does not have. */
+/* Whether some op lacks float operations that could be computed. */
 static bool something_to_do(struct finish *f)
 {
 	const struct model *m = f->m;
@@ -397,7 +394,7 @@ static bool something_to_do(struct finish *f)
 	return false;
 }
 
-/* Importers keep a scalar as [1], which is how tfprof shows it; the rules need to know. */
+/* Restores scalars: importers store a scalar as [1], as tfprof shows it; the rules need the real shape. */
 static void settle_scalars(struct finish *f)
 {
 	struct tf_flow *flow = &f->flow;
@@ -424,7 +421,7 @@ static void settle_scalars(struct finish *f)
 	}
 }
 
-/* Nothing a rule could add: all shapes are known, and of tensors too large to be followed as values. */
+/* Whether a rule cannot add anything: all shapes are known, and the tensors are too large to be followed as values. */
 static bool is_settled(const struct finish *f, uint32_t op)
 {
 	const struct tf_flow *flow = &f->flow;
@@ -512,7 +509,7 @@ static ow_status run_pass(struct finish *f)
 	return OW_OK;
 }
 
-/* Nearly every graph needs one pass; the gradient of a loop may ask for what comes after it. */
+/* Runs the passes. Nearly every graph needs one; the gradient of a loop may need shapes that come after it. */
 static ow_status run_graph(struct finish *f)
 {
 	for (int pass = 0; pass < PASSES_MAX; pass++) {
@@ -574,7 +571,7 @@ static ow_status keep_shapes(struct finish *f)
 	return builder_status(f->b);
 }
 
-/* Why each op with a formula has no float operations. */
+/* Counts, for each reason, the ops with a formula but without float operations. */
 static ow_status find_missing(struct finish *f)
 {
 	struct model *m = f->m;
@@ -611,7 +608,7 @@ static int by_count(const void *a, const void *b)
 	return str_cmp(x->type, y->type);
 }
 
-/* "Conv2D 3, MatMul 2, …", the most frequent first. Returns the number of ops. */
+/* Writes "Conv2D 3, MatMul 2, …", the most frequent first. Returns the number of ops. */
 static uint64_t list_missing(const struct finish *f, enum tf_flops_result why, char *text,
 			     size_t size)
 {
@@ -656,8 +653,8 @@ static const struct tf_slot *unknown_input(const struct finish *f, uint32_t op, 
 	return NULL;
 }
 
-/* All input shapes are known, and still others are not: where that begins. It depends on values, which only a run knows, or
- * on an op type that we do not. */
+/* Describes the first op whose shape is unknown although all input shapes are known: it depends on values, which
+ * only a run knows, or its type has no rule. */
 static void describe_blocker(const struct finish *f, char *text, size_t size)
 {
 	const struct tf_slot *slot = NULL, *before;

@@ -1,6 +1,6 @@
 /*
- * tf_finish.h: what is computed once all TensorFlow inputs are in: static shapes, float operations
- * and parameters, when no op log gave them.
+ * tf_finish.h: computations after all TensorFlow inputs are read: static shapes, float operations and parameters, when
+ * no op log has them.
  */
 #ifndef IMPORT_TF_FINISH_H
 #define IMPORT_TF_FINISH_H

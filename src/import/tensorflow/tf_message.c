@@ -1,6 +1,6 @@
 /*
  * tf_message.c: recognises TensorFlow's messages by their structure, and converts their text form to binary
- * (tf_message.h). It says how well a file fits; import.c compares.
+ * (tf_message.h). It returns how well a file fits; import.c compares.
  */
 #include "import/tensorflow/tf_message.h"
 #include "wire/protobuf/pb.h"
@@ -11,15 +11,15 @@
 enum kind {
 	NUMBER,	 /* a varint */
 	NUMBERS, /* repeated scalars, packed or not */
-	TEXT,	 /* UTF-8 that does not begin with a control character, as a sub-message would */
+	TEXT,	 /* UTF-8 that does not begin with a control character, unlike a sub-message */
 	WORD,	 /* letters, digits and a few signs: an op type */
-	BYTES,	 /* anything with a length */
+	BYTES,	 /* any content with a length */
 };
 
 struct field {
 	uint8_t number;
 	uint8_t kind;
-	bool must;		 /* the message is nothing without it */
+	bool must;		 /* the field is required */
 	const struct shape *sub; /* for BYTES */
 };
 
@@ -51,7 +51,7 @@ SHAPE(op_list, { 1, BYTES, 0, &op_def });
 SHAPE(meta_info, { 1, TEXT, 0, 0 }, { 2, BYTES, 0, &op_list }, { 3, BYTES, 0, 0 },
       { 4, TEXT, 0, 0 }, { 5, TEXT, 0, 0 }, { 6, TEXT, 0, 0 }, { 7, NUMBER, 0, 0 },
       { 8, BYTES, 0, 0 });
-/* A graph of nothing but functions is a graph here. */
+/* A graph that contains only functions is accepted here. */
 SHAPE(any_graph, { 1, BYTES, 0, &node_def }, { 2, BYTES, 0, 0 }, { 3, NUMBER, 0, 0 },
       { 4, BYTES, 0, &versions }, { 5, BYTES, 0, 0 });
 SHAPE(meta_graph, { 1, BYTES, 0, &meta_info }, { 2, BYTES, 1, &any_graph }, { 3, BYTES, 0, 0 },
@@ -94,14 +94,14 @@ static const struct shape *const shapes[] = {
 	[TF_PROFILE] = &profile,
 };
 
-/* How well the head of a file fits a message type, and whether the message continues behind the head. */
+/* How well the head of a file fits a message type, and whether the message continues after the head. */
 struct fit {
-	unsigned points;  /* whole texts that must be there, and are */
-	unsigned misfits; /* fields that do not belong there, and breaks */
+	unsigned points;  /* number of required complete texts that were found */
+	unsigned misfits; /* number of unexpected fields and of parse errors */
 	bool cut;
 };
 
-/* A field that goes on behind the end of the head, as far as it is there. */
+/* Reads a field that continues after the end of the head, as far as it is present. */
 static bool cut_field(const uint8_t *at, const uint8_t *end, struct pb_field *f)
 {
 	struct pb_varint tag = pb_varint_at(at, end), len;
@@ -167,7 +167,7 @@ static void measure_field(const struct shape *shape, const struct pb_field *f, b
 			  struct fit *fit, uint32_t *seen)
 {
 	const struct field *field = find_field(shape, pb_number(f));
-	struct fit inner = { .cut = cut }; /* a cut field is a message that is cut itself */
+	struct fit inner = { .cut = cut }; /* a message inside a cut field is cut, too */
 
 	if (!field || !fits_value(field, f, cut)) {
 		fit->misfits++;
@@ -182,7 +182,7 @@ static void measure_field(const struct shape *shape, const struct pb_field *f, b
 	*seen |= 1u << (field - shape->fields);
 }
 
-/* Recursion goes as deep as the tables above, not as the input. */
+/* Measures the fit. The recursion is as deep as the tables above, not as the input. */
 static void measure(const struct shape *shape, struct str bytes, struct fit *fit)
 {
 	const uint8_t *end = (const uint8_t *)bytes.ptr + bytes.len;
@@ -201,8 +201,7 @@ static void measure(const struct shape *shape, struct str bytes, struct fit *fit
 			fit->misfits++;
 }
 
-/* Whether the first field belongs there: damage is rarely that early, and other messages differ
- * there. */
+/* Whether the first field is expected: damage is rarely that early, and other messages differ there. */
 static bool begins_well(const struct shape *shape, struct str head)
 {
 	struct pb r = pb_over(head.ptr, head.len);
@@ -216,8 +215,8 @@ static bool begins_well(const struct shape *shape, struct str head)
 	return field && fits_value(field, &f, cut);
 }
 
-/* Damage in the head must not make a file unknown: where most of what is there fits, what is left
- * can be read. Less sure than any message that is whole. */
+/* The score of a binary file. Damage in the head must not make a file unknown: if most fields fit, the rest can be
+ * read. Such a file scores lower than any complete message. */
 int tf_sniff_binary(struct str head, enum tf_message message)
 {
 	struct fit fit = { .cut = true }; /* the head may end anywhere, and so may a damaged file */
@@ -274,7 +273,7 @@ static const char *field_name(const struct pb_message *type, uint32_t number)
 	return NULL;
 }
 
-/* How many of each message the text has on its outermost level. */
+/* Counts the messages on the outermost level of the text, by type. */
 static void count_messages(struct import_ctx *ctx, const struct pb_message *type)
 {
 	int64_t counts[32] = { 0 };

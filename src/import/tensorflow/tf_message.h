@@ -1,8 +1,8 @@
 /*
- * tf_message.h: which message of TensorFlow a file holds, as binary or as text. Binary messages have no magic number and
- * nearly all begin with 0x0a or 0x08, so the head of a file is parsed against the expected structure of each. A text is
- * converted to binary before it is read, and the binary form replaces the text as the source's input. Used by the
- * TensorFlow importers.
+ * tf_message.h: recognises which TensorFlow message a file holds, as binary or as text. Binary messages have no magic
+ * number and nearly all begin with 0x0a or 0x08, so the head of a file is parsed against the expected structure of
+ * each. A text is converted to binary before it is read, and the binary form replaces the text as the source's input.
+ * Used by the TensorFlow importers.
  */
 #ifndef IMPORT_TF_MESSAGE_H
 #define IMPORT_TF_MESSAGE_H
@@ -19,16 +19,16 @@ enum tf_message {
 	TF_PROFILE,
 };
 
-/* How well the head of a binary file fits: 0 = not at all, at most 95. */
+/* The score of the head of a binary file: 0 = does not fit, at most 95. */
 int tf_sniff_binary(struct str head, enum tf_message message);
 
-/* How well the head of a file fits as text of that message: 0..100. */
+/* The score of the head of a file as text of that message: 0..100. */
 int tf_text_sniff(struct str head, enum tf_message message);
-/* Both forms. */
+/* The higher score of both forms. */
 int tf_sniff(const struct sniff *sniff, enum tf_message message);
 
-/* Converts ctx->in if it is a text of that message, and adds the facts that texts have. A binary input
- * stays as it is. A damaged text is used as far as it goes, unless options->strict_proto. */
+/* Converts ctx->in if it is a text of that message, and adds facts about the text. A binary input is unchanged. A
+ * damaged text is used up to the damage, unless options->strict_proto. */
 ow_status tf_text_convert(struct import_ctx *ctx, enum tf_message message);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * tf_phases.c: phases of TensorFlow's ops (tf_phases.h). The executor of an accelerator only starts work where its streams were
- * traced; otherwise its ops are the compute. Ops of the host that find, read, decode or dequeue data are the input, and so are ops
- * of the host that only work on the results of these. The first start of an op that takes far longer than all others loads
- * libraries: initialisation.
+ * tf_phases.c: assigns phases to TensorFlow's ops (tf_phases.h). If the streams of an accelerator were traced, its
+ * executor only launches work; otherwise its ops are the compute. Host ops that find, read, decode or dequeue data are
+ * input, and so are host ops that only work on the results of these. If the first run of an op takes far longer than
+ * all others, it loads libraries: initialisation.
  */
 #include "import/tensorflow/tf_phases.h"
 
@@ -13,11 +13,12 @@
 
 struct survey {
 	bool has_device; /* streams of an accelerator were traced */
-	bool all_streams; /* and added up in one track: that of a single stream, and of copies, repeats a part of it */
+	/* the streams are summed in one track: tracks of single streams, and of copies, repeat a part of it */
+	bool all_streams;
 	bool many_tasks;
 };
 
-/* "/job:worker/replica:0/task:1" of a device's name; empty when it names no task. */
+/* The task in a device's name, "/job:worker/replica:0/task:1"; empty when it names no task. */
 static struct str task_of(struct str device)
 {
 	size_t at = str_find(device, STR("/task:")), end;
@@ -52,7 +53,8 @@ static struct survey look_at_tracks(const struct model *m, uint32_t first_event)
 	return s;
 }
 
-/* The type of the op. Records of copies belong to no op of the graph; theirs ends the name: edge_1_a:MEMCPYHtoD. */
+/* The type of an event's op. Records of copies do not belong to an op of the graph; their type is the end of the
+ * name: edge_1_a:MEMCPYHtoD. */
 static struct str type_of(const struct model *m, uint32_t event)
 {
 	op_id op = m->event.op[event];
@@ -91,7 +93,8 @@ static bool is_on_host(const struct model *m, op_id op)
 	return str_find(device, STR("cpu:")) != STR_NONE;
 }
 
-/* A copy has the name of the edge that it serves, "edge_1_conv": it moves the result of that op from where the op ran. */
+/* The phase of a copy. It has the name of its edge, "edge_1_conv": it moves the result of that op from the device
+ * where the op ran. */
 static enum event_phase copy_phase(const struct model *m, op_id op)
 {
 	struct str name = model_str(m, m->op.name[op.v]), number;
@@ -139,8 +142,8 @@ enum origin { ORIGIN_UNKNOWN, ORIGIN_OPEN, ORIGIN_INPUT, ORIGIN_CONSTANT, ORIGIN
 
 struct origins {
 	struct builder *b;
-	uint8_t *of; /* by op: enum origin */
-	op_id *open; /* ops whose inputs are looked at, the innermost last */
+	uint8_t *of; /* for each op: enum origin */
+	op_id *open; /* ops whose inputs are being examined, the innermost last */
 	size_t count, cap;
 };
 
@@ -152,7 +155,7 @@ static op_id producer_of(const struct origins *o, uint32_t input)
 						    : builder_find_op(o->b, t->name[input]);
 }
 
-/* What an op is by itself; ORIGIN_OPEN when its inputs decide. */
+/* The origin of an op by itself; ORIGIN_OPEN when its inputs decide. */
 static enum origin own_origin(const struct model *m, op_id op)
 {
 	struct str type = model_str(m, m->op.type[op.v]);
@@ -164,7 +167,8 @@ static enum origin own_origin(const struct model *m, op_id op)
 	return m->op.input_count[op.v] && is_on_host(m, op) ? ORIGIN_OPEN : ORIGIN_OTHER;
 }
 
-/* Decides about the innermost open op, or opens an input that has to be known first. Loops in the graph end at an open op. */
+/* Decides the origin of the innermost open op, or opens an input that has to be known first. Loops in the graph end
+ * at an open op. */
 static bool follow_inputs(struct origins *o)
 {
 	const struct model *m = o->b->m;
@@ -176,7 +180,7 @@ static bool follow_inputs(struct origins *o)
 		op_id from = producer_of(o, i);
 
 		if (m->op_input.port[i] < 0 && from.v && o->of[from.v] != ORIGIN_INPUT)
-			continue; /* a control edge orders ops, it carries no data */
+			continue; /* a control edge orders ops and carries no data */
 		if (from.v && o->of[from.v] == ORIGIN_UNKNOWN) {
 			o->of[from.v] = (uint8_t)own_origin(m, from);
 			if (o->of[from.v] == ORIGIN_OPEN)
@@ -204,7 +208,8 @@ static bool is_input(struct origins *o, op_id op)
 	return o->of[op.v] == ORIGIN_INPUT;
 }
 
-/* Events of one node follow each other in a profile: the phase of the last event is often that of the next. */
+/* Fills the phases. Events of one node are adjacent in a profile, so the phase of the last event is often that of
+ * the next. */
 static void fill(struct builder *b, uint32_t first_event, const struct survey *s, struct origins *o)
 {
 	const struct model *m = b->m;
@@ -267,7 +272,7 @@ static int by_start(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* The steps of the events in order of time. Returns 0 when they overlap or lack times. */
+/* Lists the steps of the events in order of time. Returns 0 when they overlap or lack times. */
 static uint32_t list_steps(const struct model *m, uint32_t first_event, struct window_row *steps)
 {
 	uint32_t count = 0;

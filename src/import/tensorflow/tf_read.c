@@ -1,6 +1,6 @@
 /*
- * tf_read.c: what all readers of TensorFlow's messages share (tf_read.h): the rule for damaged input, interning of texts,
- * room for the rows to come, and counts for facts. Knows no message.
+ * tf_read.c: functions that all readers of TensorFlow's messages share (tf_read.h): the rule for damaged input,
+ * interning of texts, room for further rows, and counts for facts. It does not know any message.
  */
 #include "import/tensorflow/tf_read.h"
 #include "base/vec.h"
@@ -16,7 +16,7 @@ void tf_read_begin(struct tf_read *r, struct import_ctx *ctx, const char *what, 
 	pb_stream_init(&r->stream, &r->window, begin, end);
 }
 
-/* The problem's text without the file name that the source row has anyway. */
+/* The problem's text without the file name, which the source row has already. */
 static const char *problem_text(const struct tf_read *r)
 {
 	const char *name = r->ctx->in->name, *text = r->problem.text;
@@ -34,7 +34,7 @@ static ow_status fail_with_problem(struct tf_read *r, ow_status status)
 	return status;
 }
 
-/* What to add to a message about damage of the whole file: when it was copied as text there is more. */
+/* Advice for a message about damage of the whole file, for example if it was copied as text. */
 static const char *advice(struct tf_read *r)
 {
 	struct str head = window_peek(&r->window, 0, (size_t)MIN(r->ctx->in->size, 1u << 16));
@@ -123,7 +123,7 @@ void tf_damaged_at(struct tf_read *r, uint64_t offset, const struct pb *record,
 	tf_damaged(r, &f, record, bytes);
 }
 
-/* Eight bytes at a time, the last eight overlapping: nearly every name is ASCII. */
+/* Whether a text is ASCII, as nearly every name is; tests eight bytes at a time, the last eight overlapping. */
 static bool is_ascii(struct str s)
 {
 	uint64_t bits = 0, part;
@@ -155,7 +155,7 @@ str_id tf_text_hashed(struct tf_read *r, struct str text, uint64_t hash)
 	return utf8_repair(r->b, text);
 }
 
-/* Length and the last bytes distinguish op types and devices well enough. */
+/* The cache slot of a text, by its length and last bytes, which distinguish op types and devices well enough. */
 static struct tf_word *word_slot(struct tf_read *r, struct str text)
 {
 	size_t last = (unsigned char)text.ptr[text.len - 1];
@@ -198,7 +198,7 @@ static uint32_t rows_for(uint32_t rows, uint64_t read, uint64_t size)
 	return estimate < 1e9 ? (uint32_t)estimate : 0;
 }
 
-/* Without memory for this, loading is only slower. */
+/* Reserves room for names; if memory runs out, loading is only slower. */
 static void reserve_names(struct model *m, uint32_t ops)
 {
 	struct strings *s = &m->strings;
@@ -216,8 +216,8 @@ void tf_reserve(struct tf_read *r, enum table_id table, uint32_t before, uint64_
 	const char *head = (const char *)m + model_tables[table].offset;
 	uint32_t have = *(const uint32_t *)(const void *)head - before, rows;
 
-	if (r->b->status != OW_OK || !read ||
-	    m->mem->limit) /* what is not used may be missed elsewhere */
+	/* with a memory limit, reserved but unused memory may be needed elsewhere */
+	if (r->b->status != OW_OK || !read || m->mem->limit)
 		return;
 	rows = rows_for(have, read, size);
 	if (table == TABLE_op)
@@ -236,7 +236,7 @@ void tf_prefault_rows(const struct model *m, enum table_id table, uint32_t *aske
 	uint32_t cap = ((const uint32_t *)(const void *)head)[1];
 	uint32_t last = count + MIN(ASKED_ROWS, cap - count);
 
-	if (count < ASKED_ROWS) { /* a small file, maybe */
+	if (count < ASKED_ROWS) { /* the file may be small */
 		*asked = ASKED_ROWS;
 		return;
 	}

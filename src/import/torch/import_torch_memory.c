@@ -1,9 +1,10 @@
 /*
- * import_torch_memory.c: the importer of torch's memory snapshots (torch.cuda.memory._dump_snapshot, or _snapshot and memory_snapshot
- * pickled): what the caching allocator did per device, with the stacks of the callers, and its segments and blocks at the end. The
- * pickle is read without running anything (wire/pickle/pickle.h). Entries of traces become rows of `heap` while they are read, so a
- * long history needs little memory. When all is read, the rest follows: the device of each trace, what was allocated before it began
- * (freed without an allocation, or held at the end by unknown blocks), segments, fragmentation, and the steps that annotations mark.
+ * import_torch_memory.c: the importer of torch's memory snapshots (torch.cuda.memory._dump_snapshot, or _snapshot and
+ * memory_snapshot pickled): the actions of the caching allocator on each device, with the stacks of the callers, and
+ * its segments and blocks at the end. The pickle is read without running anything (wire/pickle/pickle.h). Entries of
+ * traces become rows of `heap` while they are read, so a long history needs little memory. Afterwards the rest is
+ * added: the device of each trace, memory that was allocated before it began (freed without an allocation, or held at
+ * the end by unknown blocks), segments, fragmentation, and the steps that annotations mark.
  */
 #include "import/importer.h"
 
@@ -55,11 +56,11 @@ enum snapshot_word {
 
 /* One dictionary: an entry of a trace, a segment, a block, a frame or an annotation. */
 struct snapshot_record {
-	struct pickle_value fields[WORD_COUNT]; /* by key */
-	uint64_t present;			/* bits */
+	struct pickle_value fields[WORD_COUNT]; /* indexed by key */
+	uint64_t present;			/* one bit for each field that is set */
 };
 
-/* Rows that came from the items of one list. */
+/* Rows that were made from the items of one list. */
 struct snapshot_span {
 	uint32_t list;
 	uint32_t first, count;
@@ -72,9 +73,9 @@ struct snapshot {
 	struct snapshot_span *spans;
 	size_t span_count, span_cap;
 	uint64_t actions[WORD_COUNT];
-	uint64_t odd;	     /* entries that cannot be understood */
-	uint64_t rows, most; /* rows made, and how many the file can hold */
-	bool without_times;  /* of some entries */
+	uint64_t odd;	     /* number of entries with unknown content */
+	uint64_t rows, most; /* number of rows made, and limit of rows for a file of this size */
+	bool without_times;  /* some entries have no time */
 	int64_t last_ns;
 	bool repaired;
 };
@@ -145,7 +146,7 @@ static enum snapshot_word snapshot_word(struct snapshot *s, struct pickle_value 
 	return (enum snapshot_word)o->tag;
 }
 
-/* False when the value is not a dictionary. */
+/* Reads a dictionary into a record; false when the value is not a dictionary. */
 static bool snapshot_read(struct snapshot *s, struct pickle_value dict, struct snapshot_record *r)
 {
 	const struct pickle_object *o = pickle_object(&s->p, dict);
@@ -164,7 +165,7 @@ static bool snapshot_read(struct snapshot *s, struct pickle_value dict, struct s
 	return true;
 }
 
-/* A number of the record, 0 when it has none. */
+/* A number of the record; 0 when it is missing. */
 static int64_t snapshot_number(const struct snapshot_record *r, enum snapshot_word word)
 {
 	if (!snapshot_has(r, word))
@@ -178,7 +179,7 @@ static int64_t snapshot_number(const struct snapshot_record *r, enum snapshot_wo
 	}
 }
 
-/* Bytes that are not UTF-8 are replaced. */
+/* Interns a text; bytes that are not UTF-8 are replaced. */
 static str_id snapshot_string(struct snapshot *s, struct pickle_value value)
 {
 	struct str text = pickle_text(&s->p, value);
@@ -189,7 +190,7 @@ static str_id snapshot_string(struct snapshot *s, struct pickle_value value)
 	return utf8_repair(s->b, text);
 }
 
-/* The tag of a dictionary caches its frame. */
+/* The frame of a dictionary; the dictionary's tag caches it. */
 static frame_id frame_of(struct snapshot *s, struct pickle_value value)
 {
 	struct pickle_object *o = pickle_object(&s->p, value);
@@ -215,7 +216,8 @@ static frame_id frame_of(struct snapshot *s, struct pickle_value value)
 	return frame;
 }
 
-/* The stack of a list of frames, innermost first; nil when it is empty. The tag of the list caches it: entries share lists. */
+/* The stack of a list of frames, innermost first; nil when it is empty. The list's tag caches it, because entries
+ * share lists. */
 static stack_id snapshot_stack(struct snapshot *s, struct pickle_value frames)
 {
 	struct pickle_object *o = pickle_object(&s->p, frames);
@@ -258,7 +260,7 @@ static bool is_action(enum snapshot_word word)
 	return word >= WORD_ALLOC && word <= WORD_SNAPSHOT;
 }
 
-/* Early versions of torch wrote no times: their entries get times one nanosecond apart. */
+/* The time of an entry. Early versions of torch wrote no times: their entries get times one nanosecond apart. */
 static int64_t time_of(struct snapshot *s, const struct snapshot_record *r)
 {
 	if (snapshot_has(r, WORD_TIME_US) && r->fields[WORD_TIME_US].kind == PICKLE_INT) {
@@ -311,7 +313,7 @@ static void add_entry(struct snapshot *s, uint32_t list, const struct snapshot_r
 		(void)add_to_span(s, list, row.v);
 }
 
-/* The hook: entries of traces become rows while they are read. */
+/* Callback of the pickle reader: makes rows from entries of traces while they are read. */
 static bool snapshot_take(void *arg, struct pickle *p, uint32_t list, struct pickle_value item)
 {
 	struct snapshot *s = arg;
@@ -320,7 +322,7 @@ static bool snapshot_take(void *arg, struct pickle *p, uint32_t list, struct pic
 	if (!snapshot_read(s, item, &r) || !snapshot_has(&r, WORD_ACTION))
 		return false;
 	if (s->rows >= s->most) {
-		s->odd++; /* the same entry again and again */
+		s->odd++; /* an endless repetition of the same entry */
 		return true;
 	}
 	add_entry(s, list, &r);
@@ -329,14 +331,14 @@ static bool snapshot_take(void *arg, struct pickle *p, uint32_t list, struct pic
 	return true;
 }
 
-#define DEVICES_MAX 4096 /* a larger number is not a device */
+#define DEVICES_MAX 4096 /* limit of device numbers */
 
 struct gpu {
 	bool used;
 	device_id id;
 	struct u64set seen; /* addresses that the trace allocates or frees */
 	int64_t segment_change;
-	int64_t reserved, active, unused, largest_unused; /* at the end */
+	int64_t reserved, active, unused, largest_unused; /* sums at the end of the trace */
 	int64_t last_ns;
 	bool has_segments;
 };
@@ -446,7 +448,7 @@ static int by_list(const void *a, const void *b)
 	return (x->first > y->first) - (x->first < y->first);
 }
 
-/* The lists in device_traces are of device 0, 1, …: puts their places, from 1, into the tags. */
+/* Stores the device number, from 1, in the tags of the lists in device_traces, which belong to device 0, 1, …. */
 static void number_lists(struct snapshot *s)
 {
 	const struct pickle_value *traces = pickle_find(&s->p, s->p.root, "device_traces");
@@ -479,7 +481,7 @@ static ow_status finish_traces(struct gpus *g)
 	return s->b->status;
 }
 
-/* Blocks of old versions have their frames in a history, the newest first. */
+/* The frames of a block; in old versions they are in a history, the newest first. */
 static struct pickle_value frames_of(struct snapshot *s, const struct snapshot_record *block)
 {
 	const struct pickle_object *history;
@@ -574,7 +576,7 @@ static ow_status add_segments(struct gpus *g)
 	return OW_OK;
 }
 
-/* The allocator held before the trace what it holds at the end, minus what the trace adds. */
+/* Adds the memory that the allocator held before the trace: what it holds at the end, minus what the trace adds. */
 static void add_totals(struct snapshot *s, const struct gpu *gpu)
 {
 	int64_t before = wrap_sub(gpu->reserved, gpu->segment_change);
@@ -604,7 +606,7 @@ static bool step_number(struct str name, int64_t *number)
 	return str_starts(name, marker) && str_to_i64(str_skip(name, marker.len), number);
 }
 
-/* Annotations are pairs of START and END. Other names than ProfilerStep are skipped. */
+/* Adds steps from annotations, which are pairs of START and END. Names other than ProfilerStep are skipped. */
 static void add_steps(struct snapshot *s)
 {
 	const struct pickle_value *list = pickle_find(&s->p, s->p.root, "external_annotations");
@@ -682,7 +684,7 @@ static ow_status snapshot_finish(struct snapshot *s)
 	return status;
 }
 
-/* Opcodes that a pickle of a list or dictionary begins with, after PROTO and FRAME. */
+/* Whether a pickle begins with an opcode of a list or dictionary, after PROTO and FRAME. */
 static bool starts_container(struct str s)
 {
 	return s.len && (s.ptr[0] == '}' || s.ptr[0] == ']' ||

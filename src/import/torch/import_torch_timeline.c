@@ -10,7 +10,7 @@
 
 enum { FIELD_TIME, FIELD_ACTION, FIELD_BYTES, FIELD_CATEGORY };
 
-/* As torch numbers them. */
+/* Torch's numbers of actions. */
 enum { ACTION_PREEXISTING = 1, ACTION_CREATE, ACTION_INCREMENT_VERSION, ACTION_DESTROY };
 
 static const char *const categories[] = { "parameter",	    "optimizer state", "input",
@@ -20,7 +20,7 @@ static const char *const categories[] = { "parameter",	    "optimizer state", "i
 struct timeline {
 	struct builder *b;
 	struct window window;
-	struct str chunk; /* what is left of the bytes at hand */
+	struct str chunk; /* rest of the current chunk */
 	uint64_t at, size;
 	int64_t fields[FIELDS];
 	uint32_t field_count;
@@ -28,7 +28,7 @@ struct timeline {
 	uint64_t first_odd;
 	str_id purposes[ARRAY_COUNT(categories)];
 	device_id device;
-	bool plain; /* the entry has nothing but whole numbers */
+	bool plain; /* the entry contains only whole numbers */
 };
 
 static bool is_blank(char c)
@@ -48,7 +48,7 @@ static struct str skip_blanks(struct str s)
 	return s;
 }
 
-/* [[number, number, number, number] */
+/* Recognises [[number, number, number, number]. */
 static int sniff_torch_timeline(const struct sniff *sniff)
 {
 	struct str s = skip_blanks(sniff->head);
@@ -73,7 +73,7 @@ static int sniff_torch_timeline(const struct sniff *sniff)
 	return 90;
 }
 
-/* The next byte, or -1 at the end and at a failure (window.status). */
+/* The next byte; -1 at the end and at a failure (window.status). */
 static int peek_byte(struct timeline *t)
 {
 	if (OW_LIKELY(t->chunk.len))
@@ -98,7 +98,8 @@ static str_id purpose_of(const struct timeline *t, int64_t category)
 	return t->purposes[category];
 }
 
-/* A new version of a tensor is a pair: removed from one category, added to another. */
+/* The kind of a heap change. A new version of a tensor is a pair of entries: removed from one category, added to
+ * another. */
 static bool kind_of(const struct timeline *t, enum heap_kind *kind)
 {
 	int64_t bytes = t->fields[FIELD_BYTES];
@@ -140,7 +141,7 @@ static void add_entry(struct timeline *t)
 				       .purpose = purpose_of(t, t->fields[FIELD_CATEGORY]) });
 }
 
-/* Digits with an optional sign. Anything else makes the entry invalid. */
+/* Reads digits with an optional sign. Anything else makes the entry invalid. */
 static void read_number(struct timeline *t)
 {
 	uint64_t value = 0;
@@ -162,7 +163,7 @@ static void read_number(struct timeline *t)
 	t->field_count++;
 }
 
-/* Returns whether the list was closed. */
+/* Reads a list; returns whether it was closed. */
 static bool read_list(struct timeline *t)
 {
 	uint32_t depth = 0;

@@ -1,13 +1,13 @@
 /*
  * import_xspace.c: the importer of XSpace, the files (*.xplane.pb) of the profilers of TensorFlow 2, JAX and XProf. It
- * recognises them, runs the passes over planes and lines (xspace_int.h), sorts events, and writes facts and notes. What the
- * events mean is decided in import/interpret (producer_xprof.c).
+ * recognises them, runs the passes over planes and lines (xspace_int.h), sorts events, and writes facts and notes.
+ * import/interpret (producer_xprof.c) decides what the events mean.
  */
 #include "import/xspace/xspace_int.h"
 #include "import/common/model_text.h"
 
 #define TOP 5
-#define LINES_MAX 20000 /* listed; a file has a line per thread */
+#define LINES_MAX 20000 /* limit of lines that the facts list; a file has a line per thread */
 
 void xspace_line_facts(struct xspace *x, const struct xline *line, fact_id list, uint64_t events,
 		       int64_t sum_ps)
@@ -27,7 +27,7 @@ void xspace_line_facts(struct xspace *x, const struct xline *line, fact_id list,
 	fact_int(x->b, object, "sum_duration_ps", sum_ps);
 }
 
-/* Whether a comes before b: the longest first, then by name. */
+/* Whether a comes before b: the longer one first, then by name. */
 static bool before(const struct xplane *plane, uint32_t a, uint32_t b)
 {
 	if (plane->events[a].sum_ps != plane->events[b].sum_ps)
@@ -61,7 +61,7 @@ static void top_facts(struct xspace *x, const struct xplane *plane, fact_id obje
 	}
 }
 
-/* What the plane says about itself: capabilities of a device, versions, times. */
+/* Adds the plane's own stats as facts: capabilities of a device, versions, times. */
 static void value_facts(struct xspace *x, const struct xplane *plane, fact_id object)
 {
 	fact_id values = { 0 };
@@ -144,7 +144,7 @@ static bool is_plane_name(struct str name)
 	return false;
 }
 
-/* A plane as far as the head has it: id, then the name. */
+/* Recognises a plane by the bytes that the head contains: id, then the name. */
 static int sniff_plane(struct pb plane)
 {
 	struct pb_field f;
@@ -158,9 +158,10 @@ static int sniff_plane(struct pb plane)
 	return 0;
 }
 
-#define REPLACED "\xef\xbf\xbd" /* what a conversion of text leaves of a byte that is none */
+#define REPLACED "\xef\xbf\xbd" /* the bytes that replace an invalid byte in a conversion of text */
 
-/* A length that is replaced bytes, and the name of a plane soon after it: refused by its name. */
+/* Whether a binary file was converted as if it were text: its length is replaced bytes, and the name of a plane
+ * follows soon. */
 static bool was_text(struct str head)
 {
 	struct str start = str_first(head, 64);
@@ -223,7 +224,7 @@ static ow_status read_environment(struct xspace *x, struct xplane *plane)
 	return OW_OK;
 }
 
-/* Reads the parts that others need: the start of the profile, and the programs. */
+/* Reads the parts that other planes need: the start of the profile, and the programs. */
 static ow_status read_first(struct xspace *x)
 {
 	ow_status status = OW_OK;
@@ -271,7 +272,7 @@ static int by_place(const void *a, const void *b, void *arg)
 	return (x > y) - (x < y);
 }
 
-/* Lines are in order of time in all files that were seen; for those that are not. */
+/* Sorts the events by time, for files whose lines are not sorted; all files seen so far are. */
 static ow_status sort_events(struct xspace *x)
 {
 	struct event_table *e = &x->b->m->event;
@@ -317,7 +318,7 @@ static void set_stack(struct xspace *x, uint32_t op, const struct hlo_op *h)
 	BUILDER_SET(x->b, op, stack, (op_id){ op }, stack);
 }
 
-/* Float operations and bytes of what is known to be an instruction. */
+/* Adds float operations and bytes to ops that are known instructions. */
 static ow_status describe_ops(struct xspace *x)
 {
 	struct op_table *t = &x->b->m->op;
@@ -340,7 +341,7 @@ static ow_status describe_ops(struct xspace *x)
 	return OW_OK;
 }
 
-/* Events that have no place in time are sums of their op. */
+/* Adds events without a time as sums of their op. */
 static ow_status add_sums(struct xspace *x)
 {
 	for (size_t i = 0; i < x->sum_count; i++) {
@@ -410,7 +411,7 @@ static void add_notes(struct xspace *x)
 				  "texts are not UTF-8: the invalid bytes were replaced");
 }
 
-/* A binary file that went through a text encoding has nothing left to be read. */
+/* Reports a file without content: a binary file that was converted as text has nothing left to be read. */
 static ow_status tell_empty(struct xspace *x)
 {
 	struct str head = window_peek(&x->window, 0, (size_t)MIN(x->ctx->in->size, 4096u));

@@ -1,8 +1,8 @@
 /*
- * xspace_args.c: the stats of an event of an XSpace as its arguments, a JSON object, on demand: for the table arg,
- * arg(event, 'key') and our own files. Nothing is kept per event: for each piece of a line it is known which rows came of it, and
- * the piece is read again. So are the dictionaries of a plane, once, when one is needed. Also here: decoding of events and
- * stats that are not of the usual form (xspace_event.h).
+ * xspace_args.c: reads the stats of an XSpace event as its arguments, a JSON object, on demand: for the table arg,
+ * arg(event, 'key') and .opw files. Nothing is stored per event: for each piece of a line the rows that came from it
+ * are known, and the piece is read again. The dictionaries of a plane are also read again, once, when one is needed.
+ * This file also decodes events and stats that do not have the usual layout (xspace_event.h).
  */
 #include "import/xspace/xspace_event.h"
 
@@ -20,7 +20,7 @@ static struct xwanted wanted_of(const struct xplane *plane, uint64_t id)
 		   : (struct xwanted){ 0 };
 }
 
-/* Most stats are not wanted, as the first bytes show: what else is in them does not matter. */
+/* Whether a stat is not used, judged by its first bytes; most stats are not. */
 static bool is_unwanted(const struct xplane *plane, struct pb stat)
 {
 	struct pb_field f;
@@ -43,7 +43,7 @@ static enum xtext text_of(unsigned stat)
 	}
 }
 
-/* False when it is damaged. */
+/* Reads a stat; false when it is damaged. */
 static bool take_stat(const struct xplane *plane, struct xevent *ev, struct pb message)
 {
 	struct xwanted wanted;
@@ -117,7 +117,7 @@ const uint8_t xkinds_of_tag[256] = {
 	[PB_TAG(7, PB_VARINT)] = XKIND_REF,
 };
 
-/* With an id of two bytes: profilers give numbers to names and to texts, as they come. */
+/* Reads a stat whose id has two bytes: profilers number names and texts in the order of their occurrence. */
 static const uint8_t *long_id(const struct xplane *plane, const uint8_t *at, const uint8_t *end,
 			      struct xevent *ev)
 {
@@ -151,7 +151,7 @@ const uint8_t *xevent_odd_stat(const struct xplane *plane, const uint8_t *at, co
 
 /* A plane whose dictionaries are read when they are needed. */
 struct known_plane {
-	struct xspace x; /* of which it is the only one */
+	struct xspace x; /* an xspace with this plane only */
 	struct xplane plane;
 	bool known;
 };
@@ -160,10 +160,10 @@ struct xargs {
 	struct mem *mem;
 	struct xpiece *pieces;
 	size_t piece_count, piece_cap;
-	uint32_t *order; /* row → that in the order of the file; NULL when it is the same */
-	uint32_t rows;	 /* as many as order has */
+	uint32_t *order; /* row → its index in the order of the file; NULL when both are the same */
+	uint32_t rows;	 /* number of entries in `order` */
 	uint32_t source;
-	pthread_mutex_t lock; /* guards planes until they are known */
+	pthread_mutex_t lock; /* protects planes until their dictionaries are read */
 	struct known_plane *planes;
 	size_t plane_count;
 };
@@ -175,7 +175,7 @@ ow_status xspace_add_piece(struct xspace *x, const struct xpiece *piece)
 	return OW_OK;
 }
 
-/* The importer's own reading; the builder only gets failures. */
+/* Reads a plane with the importer's own functions; the builder receives failures only. */
 static ow_status read_plane(struct known_plane *p, struct input *in, struct ow_error *err)
 {
 	struct builder b = { .err = err };
@@ -226,7 +226,7 @@ struct args_writer {
 	const struct xplane *plane;
 	struct buf text;
 	uint64_t written[64]; /* stats of the event itself, by the low bits of their ids */
-	bool any;	      /* of this object */
+	bool any;	      /* the current object has members */
 };
 
 static void put_number(struct buf *text, const struct xvalue *v)
@@ -298,7 +298,7 @@ static void put_own(struct args_writer *t, struct pb event)
 			put_stat(t, pb_message(&f), NULL);
 }
 
-/* Writes the arguments that the entry gives all of its events. */
+/* Writes the arguments that an entry gives to all of its events. */
 static void put_shared(struct args_writer *t, struct pb event, uint64_t entry)
 {
 	uint32_t row = xids_find(&t->plane->event_ids, entry);
@@ -316,7 +316,7 @@ static void put_shared(struct args_writer *t, struct pb event, uint64_t entry)
 		put_member(t, STR("long_name"), &name);
 }
 
-/* Ends the current object; the next may begin. */
+/* Ends the current object and begins the next. */
 static ow_status end_object(struct args_writer *t, struct arena *arena, struct str *text,
 			    struct ow_error *err)
 {
@@ -333,7 +333,7 @@ static ow_status end_object(struct args_writer *t, struct arena *arena, struct s
 	return text->ptr ? OW_OK : error_no_memory(err);
 }
 
-/* Both in one object, unless those that are shared are wanted apart. */
+/* Writes own and shared arguments in one object, unless the caller wants the shared ones separately. */
 static ow_status write_args(struct args_writer *t, struct pb event, uint64_t entry,
 			    struct arena *arena, struct str *text, struct str *shared,
 			    struct ow_error *err)
@@ -347,7 +347,7 @@ static ow_status write_args(struct args_writer *t, struct pb event, uint64_t ent
 	return end_object(t, arena, shared ? shared : text, err);
 }
 
-/* A row that is asked for: where it was in the order of the file, and where its text goes. */
+/* A row whose arguments are requested: its index in the order of the file, and where its text goes. */
 struct asked {
 	uint32_t place, row, at;
 };
@@ -488,7 +488,7 @@ static void release_args(void *state)
 	mem_free(a->mem, a, sizeof(*a));
 }
 
-/* Planes as they are found: where, and of which kind. */
+/* Stores the offsets and kinds of the planes. */
 static bool take_planes(struct xargs *a, const struct xspace *x)
 {
 	a->planes = mem_zalloc(a->mem, x->plane_count * sizeof(*a->planes));

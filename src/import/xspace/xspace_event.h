@@ -1,7 +1,7 @@
 /*
- * xspace_event.h: one event of an XSpace, from its bytes; for xspace_line.c, which knows what it becomes. There are
- * two ways: xevent_fast_…, for events as profilers write them (entry, offset, duration, then stats that are short
- * numbers and references), of which most are passed over by a look at a table; and xevent_read, for any event.
+ * xspace_event.h: decodes one event of an XSpace, for xspace_line.c, which makes rows. There are two ways:
+ * xevent_fast_…, for events as profilers write them (entry, offset, duration, then stats that are short numbers and
+ * references), most of which are skipped after one table lookup; and xevent_read, for any event.
  */
 #ifndef IMPORT_XSPACE_EVENT_H
 #define IMPORT_XSPACE_EVENT_H
@@ -9,34 +9,36 @@
 #include "import/xspace/xspace_int.h"
 #include "wire/protobuf/pb_fast_varint.h"
 
-/* Stats whose value is text have a place for it. */
+/* Stats whose value is a text, with an index for the text. */
 enum xtext { XTEXT_TF_OP, XTEXT_HLO_OP, XTEXT_STEP_NAME, XTEXT_DETAILS, XTEXT_COUNT };
 
 struct xevent {
-	uint64_t entry; /* id */
+	uint64_t entry; /* id of the event's entry */
 	int64_t offset_ps, duration_ps, occurrences;
-	uint64_t has;	  /* XSTAT_BIT of the stats it has, of those that are wanted */
-	uint64_t inlined; /* those whose text is in texts, not that of the entry in bits */
+	uint64_t has; /* XSTAT_BIT of the wanted stats that the event has */
+	/* stats whose text is in `texts`; the text of others is the entry with the id in `bits` */
+	uint64_t inlined;
 	uint32_t stat_count;
 	bool aggregated;
-	uint64_t bits[XSTAT_COUNT]; /* numbers, and ids of texts; of stats that it has */
+	uint64_t bits[XSTAT_COUNT]; /* numbers, and ids of texts; valid for the stats in `has` */
 	struct str texts[XTEXT_COUNT];
 };
 
-/* False when it is damaged. */
+/* Decodes an event; false when it is damaged. */
 bool xevent_read(const struct xplane *plane, struct pb message, struct xevent *ev);
-/* The text of one of the stats that it has. */
+/* The text of a stat that the event has. */
 struct str xevent_text(const struct xplane *plane, const struct xevent *ev, enum xstat stat);
-/* Any stat that is not of the usual form, from its first tag; returns where it ends, or NULL. */
+/* Decodes a stat that does not have the usual layout, from its first tag on; returns its end, or NULL. */
 const uint8_t *xevent_odd_stat(const struct xplane *plane, const uint8_t *at, const uint8_t *end,
 			       struct xevent *ev);
 
-#define XEVENT_SLACK 64 /* bytes behind an event that can be read */
+#define XEVENT_SLACK 64 /* bytes after an event that may be read */
 
-/* What a varint with such a tag is, in a stat. */
+/* The kind of a stat's value, by the tag of the varint. */
 extern const uint8_t xkinds_of_tag[256];
 
-/* A stat that is wanted, whose value begins behind the tag at `tag`; false when it is not a short number or reference. */
+/* Decodes a wanted stat, whose value begins after the tag at `tag`; false when it is not a short number or
+ * reference. */
 OW_ALWAYS_INLINE bool xevent_fast_value(struct xwanted wanted, const uint8_t *tag,
 					const uint8_t *last, struct xevent *ev, bool gathers)
 {
@@ -51,14 +53,14 @@ OW_ALWAYS_INLINE bool xevent_fast_value(struct xwanted wanted, const uint8_t *ta
 	return true;
 }
 
-/* Tag, length (2 to 127), tag of the id, id of one byte. */
+/* Whether a stat begins with a tag, a length (2 to 127), the tag of the id and an id of one byte. */
 OW_ALWAYS_INLINE bool xevent_is_short(uint32_t word)
 {
 	return ((word | (word - 0x200)) & 0x80ff80ff) ==
 	       (PB_TAG(1, PB_VARINT) << 16 | PB_TAG(4, PB_BYTES));
 }
 
-/* Stats from `at` to the end. Of `ev` what they say is set, and no more. */
+/* Decodes stats from `at` to the end. Only the fields of the stats present are set in `ev`. */
 OW_ALWAYS_INLINE bool xevent_fast_stats(const struct xplane *plane, const uint8_t *at,
 					const uint8_t *end, struct xevent *ev, bool gathers)
 {
@@ -87,10 +89,11 @@ OW_ALWAYS_INLINE bool xevent_fast_stats(const struct xplane *plane, const uint8_
 	return at == end;
 }
 
-/* The fields of an event before its stats: when it ran, and its entry. */
+/* The fields of an event before its stats: its time and its entry. */
 struct xtimes {
 	uint64_t entry, offset_ps, duration_ps;
-	const uint8_t *next; /* NULL when it is not of the usual form */
+	/* where the stats begin; NULL when the event does not have the usual layout */
+	const uint8_t *next;
 };
 
 OW_ALWAYS_INLINE struct xtimes xevent_fast_times(const uint8_t *at, const uint8_t *end,

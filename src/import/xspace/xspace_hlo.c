@@ -19,7 +19,8 @@ struct shape {
 	int32_t type;
 	uint32_t rank;
 	int64_t dims[DIMS_MAX];
-	int64_t elements, bytes; /* of a tuple: those of its first part, and of all */
+	/* for a tuple: elements of its first part, and bytes of all parts */
+	int64_t elements, bytes;
 };
 
 struct instruction {
@@ -36,7 +37,7 @@ struct instruction {
 struct computation {
 	uint64_t id;
 	int64_t flops;
-	bool matrix; /* has a dot or a convolution */
+	bool matrix; /* the computation contains a dot or a convolution */
 };
 
 struct reading {
@@ -45,8 +46,8 @@ struct reading {
 	size_t count;
 	struct computation *computations;
 	size_t computation_count;
-	struct map by_id;      /* instructions: position + 1 */
-	struct map by_program; /* computations */
+	struct map by_id;      /* id of an instruction → 1 + its index */
+	struct map by_program; /* id of a computation → its entry */
 	bool damaged;
 };
 
@@ -96,7 +97,7 @@ static int64_t element_size(int32_t type)
 	}
 }
 
-/* One array; parts of a tuple are added by the caller. */
+/* Reads one array; the caller adds the parts of a tuple. */
 static struct shape read_array(struct pb r, struct pb *parts, size_t *part_count)
 {
 	struct shape shape = { .elements = 1 };
@@ -130,7 +131,7 @@ static struct shape read_array(struct pb r, struct pb *parts, size_t *part_count
 	return shape;
 }
 
-/* Tuples of tuples count as far as their first level. */
+/* Reads a shape; for tuples of tuples only the first level counts. */
 static struct shape read_shape(struct pb r)
 {
 	struct pb parts[DIMS_MAX], deeper[DIMS_MAX];
@@ -301,7 +302,7 @@ static bool is_one_of(struct str text, const char *const *words, size_t count)
 	return false;
 }
 
-/* Needs no kernel of its own. */
+/* Whether an instruction needs no kernel of its own. */
 static bool is_free(struct str opcode)
 {
 	static const char *const words[] = { "parameter",	  "constant",  "tuple",
@@ -311,7 +312,7 @@ static bool is_free(struct str opcode)
 	return is_one_of(opcode, words, ARRAY_COUNT(words));
 }
 
-/* Moves data or goes around what does the work. */
+/* Whether an instruction only moves data or encloses the instructions that compute. */
 static bool is_moving(struct str opcode)
 {
 	static const char *const words[] = { "copy",
@@ -360,7 +361,7 @@ static bool is_moving(struct str opcode)
 	return is_free(opcode) || is_one_of(opcode, words, ARRAY_COUNT(words));
 }
 
-/* Product of the dimensions of the first operand that a list of numbers names. */
+/* The product of the first operand's dimensions whose numbers a list gives. */
 static int64_t contracted(const struct shape *left, struct pb packed)
 {
 	int64_t size = 1;
@@ -395,7 +396,7 @@ static int64_t dot_flops(const struct reading *r, const struct instruction *i)
 	return times(2, times(i->shape.elements, size));
 }
 
-/* "lhs_contracting_dimensions":["1","2"], of a call into a library. */
+/* Float operations of a library call, from "lhs_contracting_dimensions":["1","2"]. */
 static int64_t gemm_flops(const struct reading *r, const struct instruction *i)
 {
 	const struct instruction *left = operand(r, i, 0);
@@ -414,7 +415,7 @@ static int64_t gemm_flops(const struct reading *r, const struct instruction *i)
 	return times(2, times(i->shape.elements, size));
 }
 
-/* Taps of the kernel per element of the result: all of it, without the dimension of output features. */
+/* Kernel taps per element of the result: all elements of the kernel, without the dimension of output features. */
 static int64_t kernel_taps(const struct shape *kernel, struct str numbers)
 {
 	struct pb r = pb_over(numbers.ptr, numbers.len);
@@ -517,7 +518,7 @@ static int64_t bytes_of(const struct reading *r, const struct instruction *i)
 	return bytes;
 }
 
-/* As XProf calls them. */
+/* The category of an instruction, with XProf's names. */
 static struct str category_of(const struct instruction *i, bool matrix)
 {
 	static const struct {
@@ -537,8 +538,8 @@ static struct str category_of(const struct instruction *i, bool matrix)
 	return STR("fusion");
 }
 
-/* Computations inside of a fusion or a reduction make no kernels; those of loops and calls do. Names in there differ
- * from all others, so it does no harm to know them. */
+/* Reports instructions that can become kernels. Computations inside a fusion or a reduction make no kernels; those
+ * of loops and calls do. Names are unique within a program, so that reporting too many does no harm. */
 static ow_status report_instructions(struct reading *r, hlo_fn take, void *arg)
 {
 	for (size_t n = 0; n < r->count; n++) {
@@ -610,7 +611,7 @@ static uint64_t hash_of(uint64_t program, struct str name)
 	return map_hash_u64(program, str_hash(name));
 }
 
-/* "a::b" is b inside of a. */
+/* The last part of a name: "a::b" is b inside of a. */
 static struct str last_part(struct str name)
 {
 	size_t at;
@@ -643,8 +644,8 @@ static str_id module_of(const struct xspace *x, uint64_t program)
 	return (str_id){ 0 };
 }
 
-/* Its scope, then the instruction. One name may stand for one cost only, so another program's instruction of the same
- * name gets the number of its program. */
+/* The name of an op: its scope, then the instruction. A name may have only one cost, so another program's
+ * instruction of the same name gets the number of its program. */
 static str_id name_op(struct xspace *x, const struct hlo_op *op)
 {
 	struct str scope =
@@ -716,7 +717,7 @@ ow_status xspace_hlo_add(struct xspace *x, const struct hlo_op *op, uint32_t *ro
 	return OW_OK;
 }
 
-/* "jit_f(12190760917235803885)". */
+/* Splits the name and the program's id: "jit_f(12190760917235803885)". */
 static bool split_module(struct str text, struct str *name, uint64_t *program)
 {
 	size_t open = str_rfind_char(text, '(');
@@ -781,7 +782,7 @@ static ow_status read_program(struct xspace *x, uint64_t program, struct str pro
 	return status == OW_E_NO_MEMORY ? xspace_no_memory(x) : status;
 }
 
-/* An entry of the dictionary: its name, and the program among its stats. */
+/* Reads an entry of the dictionary: its name, and the program among its stats. */
 static ow_status read_entry(struct xspace *x, struct pb entry, uint64_t offset)
 {
 	struct str name = STR(""), module, proto = STR("");

@@ -1,5 +1,6 @@
 /*
- * xspace_int.h: between the files of the XSpace importer (import_xspace.c, xspace_*.c); no other file includes it.
+ * xspace_int.h: declarations that the files of the XSpace importer share (import_xspace.c, xspace_*.c); no other file
+ * includes it.
  */
 #ifndef IMPORT_XSPACE_INT_H
 #define IMPORT_XSPACE_INT_H
@@ -8,9 +9,7 @@
 #include "import/interpret/interpret.h"
 #include "wire/protobuf/pb_stream.h"
 
-/* ---- stats ---- */
-
-/* Those whose value is used, in the order of the table in xspace_plane.c. */
+/* Stats whose value is used, in the order of the table in xspace_plane.c. */
 enum xstat {
 	XSTAT_OTHER,
 	XSTAT_TF_OP,
@@ -27,7 +26,7 @@ enum xstat {
 	XSTAT_STEP_NAME,
 	XSTAT_STEP_NUM,
 	XSTAT_CORRELATION_ID,
-	XSTAT_DETAILS, /* memcpy_details, Memset_details and the like: bytes */
+	XSTAT_DETAILS, /* memcpy_details, Memset_details and similar stats: bytes */
 	XSTAT_PRODUCER_TYPE,
 	XSTAT_PRODUCER_ID,
 	XSTAT_CONSUMER_TYPE,
@@ -59,38 +58,37 @@ enum xstat {
 
 #define XSTAT_BIT(stat) ((uint64_t)1 << (stat))
 
-/* Of which kind the value of a stat is expected to be: a number, or text by reference. */
+/* The expected kind of a stat's value: a number, or a reference to a text. */
 enum xkind { XKIND_NUMBER = 1, XKIND_REF = 2 };
 
-/* What a stat of an event is to the importer: XSTAT_OTHER and no kind when events are not asked for it. */
+/* How the importer uses a stat of an event; XSTAT_OTHER and no kind: the stat is not read. */
 struct xwanted {
 	uint8_t stat, kinds;
 };
 
-/* A value as it stands in the file; numbers of any kind are asked for by the functions below. */
+/* A value as it is in the file; the functions below convert numbers of any kind. */
 struct xvalue {
-	uint64_t stat; /* id of its name */
-	uint64_t bits; /* number, or id of the text (ref) */
+	uint64_t stat; /* id of the stat's name */
+	uint64_t bits; /* the number, or the id of the text (ref) */
 	struct str text;
-	uint8_t field; /* of the oneof: 2 double, 3 uint64, 4 int64, 5 text, 6 bytes, 7 ref; 0 = none */
+	/* field of the oneof: 2 double, 3 uint64, 4 int64, 5 text, 6 bytes, 7 ref; 0 = none */
+	uint8_t field;
 };
 
-/* False when the message is damaged. */
+/* Decodes a value; false when the message is damaged. */
 bool xvalue_read(struct pb message, struct xvalue *value);
 int64_t xvalue_int(const struct xvalue *value);
 double xvalue_real(const struct xvalue *value);
 
-/* ---- dictionaries of a plane ---- */
-
-/* Ids to rows from 1 on; 0 = not there. Small ids by place, others by hash. */
+/* Maps ids to rows, from 1; 0 = unknown id. Small ids use an array, others a hash table. */
 struct xids {
 	struct mem *mem;
 	uint32_t *dense;
 	size_t dense_cap;
 	struct map map;
-	uint64_t *ids; /* by row */
+	uint64_t *ids; /* id of each row */
 	size_t id_cap;
-	uint32_t count; /* rows, 0 included */
+	uint32_t count; /* number of rows, row 0 included */
 };
 
 uint32_t xids_find_far(const struct xids *ids, uint64_t id);
@@ -108,34 +106,35 @@ struct xstat_entry {
 
 enum xevent_kind {
 	XEVENT_PLAIN,
-	XEVENT_FRAME,	/* of Python */
-	XEVENT_MEMORY,	/* MemoryAllocation, MemoryDeallocation */
-	XEVENT_ROOT,	/* like plain ones; xspace_steps.c looks at them */
-	XEVENT_INTERNAL /* of the runtime's threads: a point without interest */
+	XEVENT_FRAME,  /* a Python frame */
+	XEVENT_MEMORY, /* MemoryAllocation or MemoryDeallocation */
+	/* a possible root of a step; handled like plain events, and passed to xspace_steps.c */
+	XEVENT_ROOT,
+	XEVENT_INTERNAL /* an internal event of the runtime's threads, which is ignored */
 };
 
 struct xevent_text {
 	struct str name, display;
-	struct str stats; /* messages, each behind its tag, as in the file */
+	struct str stats; /* encoded stats, each with its tag, as in the file */
 };
 
-/* The fields that every event reads from its entry; two entries fit a cache line. */
+/* The fields of an entry that every event reads; two entries fit into a cache line. */
 struct xevent_entry {
-	int64_t sum_ps; /* of durations, for the facts */
+	int64_t sum_ps; /* sum of durations, for the facts */
 	uint64_t runs;
-	str_id op;    /* name of its op */
-	str_id label; /* its own name, nil when that of the op */
+	str_id op;    /* name of the entry's op */
+	str_id label; /* the entry's own name; nil when it equals that of the op */
 	bool resolved;
 	uint8_t kind; /* enum xevent_kind */
-	bool release; /* of memory */
+	bool release; /* for XEVENT_MEMORY: a release */
 };
 
 struct xline {
 	uint64_t offset, size;
 	int64_t id, timestamp_ns;
 	struct str name, display;
-	uint32_t next; /* line of the same id, 0 = none: they are one track */
-	bool joined;   /* with one before it */
+	uint32_t next; /* next line with the same id, 0 = none: these lines are one track */
+	bool joined;   /* an earlier line has the same id */
 };
 
 enum xplane_kind {
@@ -153,43 +152,41 @@ struct xplane {
 	struct str name;
 	enum xplane_kind kind;
 	struct xids event_ids, stat_ids;
-	struct xevent_entry *events; /* by row */
-	struct xevent_text *texts;   /* likewise */
+	struct xevent_entry *events; /* one for each row of the dictionary */
+	struct xevent_text *texts;   /* one for each row of the dictionary */
 	size_t event_cap, text_cap;
 	struct xstat_entry *stats;
 	size_t stat_cap;
 	bool device;
-	struct xwanted *wanted; /* by small id of a stat; at least 128 */
+	struct xwanted *wanted; /* indexed by small ids of stats; at least 128 entries */
 	size_t wanted_count;
-	uint32_t *
-		ref_ops; /* by small id of a text: the op that it is, as a tf_op, + 1; 0 = not looked up */
-	struct xshapes *shapes; /* of its events: xspace_line.c */
+	/* ref_ops: for each small id of a text, 1 + the op that the text stands for as a tf_op; 0 = not looked up */
+	uint32_t *ref_ops;
+	struct xshapes *shapes; /* layouts of the plane's events: xspace_line.c */
 	struct xline *lines;
 	size_t line_count, line_cap;
 	struct xvalue *values; /* the plane's own stats */
 	size_t value_count, value_cap;
 	uint64_t event_count, event_stats;
-	int64_t min_start_ps, max_end_ps; /* INT64_MAX and INT64_MIN when none */
-	int64_t number;			  /* among the planes, from 1 */
-	int64_t entries;		  /* of the dictionary of events */
+	int64_t min_start_ps, max_end_ps; /* INT64_MAX and INT64_MIN when there are no events */
+	int64_t number;			  /* index among the planes, from 1 */
+	int64_t entries;		  /* number of entries in the dictionary of events */
 };
 
-/* ---- HLO ---- */
-
-/* An instruction of a program: what the kernels that carry its name do. Texts are in the file's arena. */
+/* An instruction of a program, which describes the kernels with its name. Texts are in the file's arena. */
 struct hlo_op {
 	uint64_t program;
 	struct str name, scope, category, file;
 	int32_t line;
-	int64_t flops, accessed; /* of one run; 0 = unknown */
+	int64_t flops, accessed; /* cost of one run; 0 = unknown */
 	str_id op;		 /* the name of the op; nil until needed */
 };
 
 struct hlo {
-	struct hlo_op *ops; /* 0 = nil */
+	struct hlo_op *ops; /* row 0 is nil */
 	uint32_t count;
 	size_t cap;
-	struct map map; /* (program, name) */
+	struct map map; /* (program, name) → row */
 	struct hlo_module {
 		uint64_t program;
 		str_id name;
@@ -197,28 +194,26 @@ struct hlo {
 	size_t module_count, module_cap;
 };
 
-/* An instruction that can become a kernel: what it is, and what a run of it costs in float operations and in bytes
- * read and written. Layouts, caches and the number of rounds of a loop are not known. Texts are in the message or
+/* An instruction that can become a kernel, and the cost of one run in float operations and in bytes read and
+ * written. Layouts, caches and the number of iterations of a loop are not known. Texts are in the message or
  * constant. */
 struct hlo_instruction {
 	struct str name, category;
-	struct str scope; /* op_name: where it is in the framework's scopes */
+	struct str scope; /* op_name: the position in the framework's scopes */
 	struct str file;
 	int32_t line;
-	int64_t flops, accessed; /* of one run; 0 = none or unknown */
+	int64_t flops, accessed; /* cost of one run; 0 = none or unknown */
 };
 
 typedef ow_status (*hlo_fn)(void *arg, const struct hlo_instruction *instruction);
 
-/* Reads an HloProto, a program as XLA compiled it. Returns OW_E_NO_MEMORY, or what `take` returned. *damaged: some
- * of it could not be read. */
+/* Reads an HloProto, a program as XLA compiled it. Returns OW_E_NO_MEMORY, or what `take` returned. *damaged: a part
+ * could not be read. */
 ow_status hlo_read(struct str proto, struct arena *scratch, hlo_fn take, void *arg, bool *damaged);
-
-/* ---- the whole ---- */
 
 enum xstep_source { XSTEP_NONE, XSTEP_ROOT, XSTEP_GROUP, XSTEP_NAME, XSTEP_NUMBER };
 
-/* One end of a link: producer and consumer of the same type and id belong together. */
+/* One end of a link: a producer and a consumer with the same type and id belong together. */
 struct xend {
 	uint64_t id;
 	int64_t type;
@@ -226,33 +221,33 @@ struct xend {
 	bool consumer;
 };
 
-/* Events that are only counted: they have no place in time. */
+/* Events without a time, which are only summed. */
 struct xsum {
 	str_id op;
 	int64_t runs, sum_ps;
 	bool device;
 };
 
-/* Properties of ops beside their names, indexed by string. */
+/* Properties of ops besides their names, indexed by string. */
 struct xop {
-	uint32_t type;	/* string */
+	uint32_t type;	/* string id */
 	uint32_t flags; /* enum op_flags */
 	uint32_t hlo;	/* row of hlo.ops */
 };
 
-/* A row of the table heap whose op is still a name. */
+/* A row of the table heap whose op is only known by name. */
 struct xheap {
 	struct heap_row row;
 	str_id op;
-	uint32_t latest; /* of the first row of a place: the last allocation there, + 1 */
+	uint32_t latest; /* in the first row of an address: 1 + the last allocation there */
 };
 
-/* A piece of a line, and the rows that its events became: count of them, from first. */
+/* A piece of a line, and the rows that its events became: `count` of them, from `first` on. */
 struct xpiece {
 	uint64_t offset;
-	int64_t base_ns; /* the time that its offsets count from */
+	int64_t base_ns; /* base time of the event offsets */
 	uint32_t size, first, count, plane;
-	bool frames; /* only those, or all but those */
+	bool frames; /* the rows are Python frames only (true), or all other events */
 };
 
 struct xspace {
@@ -260,13 +255,13 @@ struct xspace {
 	struct builder *b;
 	struct mem *mem;
 	struct window window;
-	struct arena arena; /* of the file */
-	struct arena shelf; /* of the plane */
+	struct arena arena; /* memory for the whole file */
+	struct arena shelf; /* memory for the current plane */
 	struct xplane *planes;
 	size_t plane_count, plane_cap;
-	int64_t start_ns; /* when the profile started, 0 when the file does not say */
+	int64_t start_ns; /* start of the profile; 0 when the file does not contain it */
 	int64_t stop_ns;
-	bool hyphen; /* names of ops may have one: newer files */
+	bool hyphen; /* op names may contain a hyphen: newer files */
 	struct hlo hlo;
 	struct xop *ops;
 	size_t op_cap;
@@ -280,7 +275,7 @@ struct xspace {
 	enum xstep_source step_source;
 	struct recorded_step *steps;
 	size_t step_count, step_cap;
-	struct map groups; /* of steps, by number */
+	struct map groups; /* number of a group → its step */
 	struct xend *ends;
 	size_t end_count, end_cap, producer_count;
 	struct xsum *sums;
@@ -291,99 +286,100 @@ struct xspace {
 	size_t root_count, root_cap;
 	struct xiteration *iterations;
 	size_t iteration_count, iteration_cap;
-	struct map iteration_map; /* by call and number */
+	struct map iteration_map; /* (call, number) → iteration */
 	bool ungrouped;		  /* roots do not mark the steps of this runtime */
 	struct xpiece *pieces;
 	size_t piece_count, piece_cap;
-	uint32_t *order; /* row → the row it was when it was read; NULL when that is the same */
+	uint32_t *order; /* row → the row it had when it was read; NULL when both are the same */
 	uint32_t order_rows;
-	uint32_t populated; /* rows of events whose memory was asked for */
+	uint32_t populated; /* number of event rows whose memory was prefaulted */
 
 	fact_id plane_list;
 	uint64_t event_total, line_total;
-	uint64_t others[16];		/* top-level fields by number, [0]: any other */
-	uint64_t damaged, first_damage; /* events, lines, entries that could not be read */
+	uint64_t others[16];		/* count of top-level fields by number; [0]: any other */
+	uint64_t damaged, first_damage; /* events, lines and entries that could not be read */
 	uint64_t unnamed;		/* events whose entry is missing */
-	uint64_t clamped;		/* times out of range */
+	uint64_t clamped;		/* times that were out of range */
 	uint64_t bad_text;
 	bool truncated;
 	uint64_t truncated_at;
 };
 
-/* Text of a file as a string of the model: bytes that are not UTF-8 are replaced. */
+/* Interns a text of the file; bytes that are not UTF-8 are replaced. */
 str_id xspace_text(struct xspace *x, struct str text);
 ow_status xspace_no_memory(struct xspace *x);
 void xspace_damage(struct xspace *x, uint64_t offset);
-/* The text of a value, of whatever kind; empty for numbers. */
+/* The text of a value of any kind; empty for numbers. */
 struct str xvalue_text(const struct xplane *plane, const struct xvalue *value);
 enum xstat xvalue_stat(const struct xplane *plane, const struct xvalue *value);
-/* The properties of the op of that name, new if necessary; NULL without memory. */
+/* The properties of the op with this name, added if necessary; NULL if memory runs out. */
 struct xop *xspace_op(struct xspace *x, str_id name);
 
-/* xspace_plane.c: the places of the planes, and the dictionaries of one. */
-/* An entry for events; texts that it does not have yet are empty. Its row, or 0 without memory. */
+/* xspace_plane.c: finds the planes, and reads the dictionaries of one. */
+/* Adds an entry for events; missing texts are empty. Returns its row, or 0 if memory runs out. */
 uint32_t xspace_add_entry(struct xspace *x, struct xplane *plane, uint64_t id,
 			  const struct xevent_text *text);
 ow_status xspace_find_planes(struct xspace *x);
 ow_status xspace_read_plane(struct xspace *x, struct xplane *plane);
-/* Groups of steps are no longer asked for when there are numbers. */
+/* Stops reading groups of steps, when step numbers are available. */
 void xspace_forget_groups(const struct xspace *x, struct xplane *plane);
 void xspace_release_plane(struct xspace *x, struct xplane *plane);
 
-/* xspace_plane.c: what an entry means. */
+/* xspace_plane.c: finds the op, type and kind of an entry. */
 ow_status xspace_resolve(struct xspace *x, struct xplane *plane, uint32_t row);
-/* enum xevent_kind, of the name of an entry; *release: of memory. */
+/* The enum xevent_kind for the name of an entry; *release: the event releases memory. */
 uint8_t xspace_kind_of(struct str name, bool *release);
-/* Whether it is a function that tf.data runs. */
+/* Whether a name is a function that tf.data runs. */
 bool xspace_is_captured(struct str name);
 /* The op that a kernel's tf_op names; nil for none. */
 str_id xspace_op_of_text(struct xspace *x, struct str text);
 
-/* How events of the plane are asked for a stat. */
+/* How a stat is read from events of the plane. */
 struct xwanted xspace_wanted(const struct xplane *plane, enum xstat stat);
 
-/* xspace_line.c: the events of a line, as rows. */
+/* xspace_line.c: makes rows from the events of the lines. */
 ow_status xspace_read_lines(struct xspace *x, struct xplane *plane);
 
-/* xspace_steps.c */
+/* in xspace_steps.c */
 ow_status xspace_mark(struct xspace *x, enum xstep_source source, int64_t start, int64_t end,
 		      int64_t number, str_id name);
 void xspace_finish_steps(struct xspace *x);
-/* An event that produces, or consumes, something of a type and an id. */
+/* Adds an event that produces, or consumes, an item with this type and id. */
 ow_status xspace_add_end(struct xspace *x, int64_t type, uint64_t id, uint32_t event,
 			 bool consumer);
 ow_status xspace_link_ends(struct xspace *x);
 
-/* xspace_steps.c: an event that may be the root of a group, stored as that row; and the steps that roots are. */
+/* xspace_steps.c: adds an event that may be the root of a group, with its row; below: makes steps from the roots. */
 ow_status xspace_take_root(struct xspace *x, const struct xplane *plane, struct str name,
 			   struct pb message, uint32_t event);
 ow_status xspace_steps_of_roots(struct xspace *x);
 void xspace_release_roots(struct xspace *x);
 
-/* xspace_memory.c: lines whose events are values of counters; and one of them. */
+/* xspace_memory.c: whether the events of a line are counter values; below: adds one of them. */
 bool xspace_has_counters(const struct xplane *plane, const struct xline *line);
 ow_status xspace_take_counter(struct xspace *x, const struct xplane *plane, str_id name,
 			      struct pb message, track_id track, int64_t ts_ns);
 
-/* xspace_memory.c: an event about memory; and all of them, once ops exist. */
+/* xspace_memory.c: adds an event about memory; below: makes rows from all of them, once ops exist. */
 ow_status xspace_take_memory(struct xspace *x, const struct xplane *plane, struct pb message,
 			     int64_t ts_ns, bool release);
 ow_status xspace_add_memory(struct xspace *x);
 
-/* xspace_args.c: pieces of lines as they are read, and the reader of arguments that the model calls. */
+/* xspace_args.c: stores a piece of a line when it is read; below: creates the reader of arguments that the model
+ * calls. */
 ow_status xspace_add_piece(struct xspace *x, const struct xpiece *piece);
 ow_status xspace_offer_args(struct xspace *x);
 
-/* xspace_hlo.c */
+/* in xspace_hlo.c */
 ow_status xspace_read_hlo(struct xspace *x, const struct xplane *plane);
-/* The instruction that a kernel names; 0 for none. Of "a::b" the last part counts. */
+/* The instruction that a kernel names; 0 for none. In "a::b" the last part counts. */
 uint32_t xspace_hlo_find(const struct xspace *x, uint64_t program, struct str name);
-/* Its texts are copied. */
+/* Adds an instruction; its texts are copied. */
 ow_status xspace_hlo_add(struct xspace *x, const struct hlo_op *op, uint32_t *row);
-/* The name of its op: by its scope in the framework, else by its module. Nil for row 0. */
+/* The name of an instruction's op: by its scope in the framework, else by its module. Nil for row 0. */
 str_id xspace_hlo_op(struct xspace *x, uint32_t row);
 
-/* import_xspace.c: facts */
+/* import_xspace.c: adds facts */
 void xspace_plane_facts(struct xspace *x, struct xplane *plane, fact_id fact);
 void xspace_line_facts(struct xspace *x, const struct xline *line, fact_id list, uint64_t events,
 		       int64_t sum_ps);

@@ -1,10 +1,8 @@
 /*
- * xspace_line.c: the events of the lines of a plane, straight from the bytes into the model's columns. This is
- * where the time goes when a large file is loaded: an event has some 50 bytes and five stats, most of which are
- * passed over by a look at a table.
- *
- * Python's frames are on the line of their thread among its other events; they become a track of their own, as
- * frames of any trace do, by reading such a line twice.
+ * xspace_line.c: decodes the events of the lines of a plane directly into the model's columns. Most of the time of
+ * loading a large file is spent here: an event has some 50 bytes and five stats, most of which are skipped after one
+ * table lookup. Python's frames are on the line of their thread among its other events; they become a separate track,
+ * as frames of any trace do, by reading such a line twice.
  */
 #include "base/prefault.h"
 #include "base/vec.h"
@@ -15,7 +13,8 @@ struct tally {
 	uint64_t events, stats;
 	int64_t sum_ps;
 	int64_t min_start_ps,
-		max_end_ps; /* from the start of the line; INT64_MAX and INT64_MIN when none */
+		/* relative to the start of the line; INT64_MAX and INT64_MIN when there are no events */
+		max_end_ps;
 };
 
 static inline void tally_init(struct tally *t)
@@ -36,7 +35,7 @@ OW_ALWAYS_INLINE void tally_event(struct tally *t, struct xevent_entry *entry, i
 	t->max_end_ps = MAX(t->max_end_ps, end_ps);
 }
 
-/* To that of the line. */
+/* Adds a tally to that of the line. */
 static inline void tally_add(struct tally *to, const struct tally *t)
 {
 	to->events += t->events;
@@ -50,19 +49,19 @@ struct reading {
 	struct xspace *x;
 	struct xplane *plane;
 	const struct xline *line;
-	bool device, frames; /* frames: only those are wanted */
-	bool counters;	     /* events are values of counters */
+	bool device, frames; /* frames: only Python frames are wanted */
+	bool counters;	     /* the events are counter values */
 	bool skipped_frames;
-	bool tame;     /* the line begins at a time that no offset makes overflow */
-	uint64_t rest; /* XSTAT_BIT of what only few events have, and has to be looked at */
+	bool tame;     /* the line's start is so small that adding any offset cannot overflow */
+	uint64_t rest; /* XSTAT_BIT of rare stats, which need extra work */
 	track_id track;
-	int64_t line_ps; /* of the line, from the start of the profile, for the facts */
-	int64_t base_ns; /* of the line: what its offsets count from */
+	int64_t line_ps; /* start of the line relative to the start of the profile, for the facts */
+	int64_t base_ns; /* base time of the line's offsets */
 	int64_t last_ns, last_end_ns;
-	struct tally tally; /* of the line */
+	struct tally tally; /* sums of the line */
 };
 
-/* The ops that stats of a kernel name: nil for none. */
+/* The op that the stats of a kernel name; nil for none. */
 static str_id xspace_resolve_op(struct reading *r, const struct xevent *ev);
 static str_id xspace_op_of_instruction(struct reading *r, const struct xevent *ev);
 
@@ -73,7 +72,7 @@ OW_ALWAYS_INLINE uint64_t number_of(const struct xevent *ev, enum xstat stat)
 	return ev->has & XSTAT_BIT(stat) ? ev->bits[stat] : 0;
 }
 
-/* Those that are references are looked up once. */
+/* The op of a text; texts that are references are looked up once. */
 OW_ALWAYS_INLINE str_id op_of_text(struct reading *r, const struct xevent *ev)
 {
 	uint64_t ref = ev->bits[XSTAT_TF_OP];
@@ -84,7 +83,7 @@ OW_ALWAYS_INLINE str_id op_of_text(struct reading *r, const struct xevent *ev)
 	return xspace_resolve_op(r, ev);
 }
 
-/* The op that the stats of a kernel name: nil for none. */
+/* The op that the stats of a kernel name; nil for none. */
 OW_ALWAYS_INLINE str_id op_of_kernel(struct reading *r, const struct xevent *ev)
 {
 	str_id op = { 0 };
@@ -103,14 +102,14 @@ OW_ALWAYS_INLINE str_id op_of_kernel(struct reading *r, const struct xevent *ev)
 /* An event as it is going to be stored. */
 struct xrow {
 	int64_t ts_ns, dur_ns, bytes;
-	str_id op; /* name of its op */
+	str_id op; /* name of the op */
 	str_id name;
 	track_id track;
 	uint32_t correlation;
 	uint16_t ts_rest, end_rest;
 };
 
-/* Columns that only some files need: that they are there, and those that few events need filled. */
+/* Allocates columns that only some files need, and fills rare ones; false if memory runs out. */
 OW_ALWAYS_INLINE bool add_rare(struct builder *b, const struct xrow *row)
 {
 	struct event_table *e = &b->m->event;
@@ -128,11 +127,12 @@ OW_ALWAYS_INLINE bool add_rare(struct builder *b, const struct xrow *row)
 	return true;
 }
 
-/* Room for it has been made. interpret_steps.c sets the step, for all events. */
+/* Adds a row, for which there is room. interpret_steps.c sets the step of all events. */
 OW_ALWAYS_INLINE ow_status add_row(struct xspace *x, const struct xrow *row)
 {
 	struct event_table *e = &x->b->m->event;
-	/* Bit by bit: compilers make one load of tests of neighbours, which then has to wait for both stores. */
+	/* Combined with bit operations: for separate tests of neighbouring fields, compilers make one load, which
+	 * then has to wait for both stores. */
 	uint64_t rare = (uint64_t)row->bytes | (uint32_t)(row->ts_rest | row->end_rest);
 	uint32_t at = e->count;
 
@@ -150,7 +150,7 @@ OW_ALWAYS_INLINE ow_status add_row(struct xspace *x, const struct xrow *row)
 	return OW_OK;
 }
 
-/* Lines are in order of time in all files that were seen. */
+/* Checks whether events are sorted by time; they are in all files seen so far. */
 OW_ALWAYS_INLINE void watch_order(struct reading *r, const struct xrow *row)
 {
 	int64_t end = row->ts_ns + row->dur_ns;
@@ -179,24 +179,25 @@ OW_ALWAYS_INLINE uint32_t correlation_of(const struct xevent *ev)
 	return number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
-#define XSHAPE_BYTES 128 /* the longest event, its tag and length included */
+#define XSHAPE_BYTES 128 /* longest event with a layout, its tag and length included */
 #define XSHAPE_HALF 64
 #define XSHAPE_VALUES 4
 #define XSHAPE_SETS 64
-#define XSHAPE_WAYS 4 /* shapes of a set: the one that fitted last comes first */
+#define XSHAPE_WAYS 4 /* layouts in a set; the one that fitted last comes first */
 
-/* A varint: its position, and a mask of its bytes among the eight from there; 0 = none. */
+/* A varint: its position, and a mask of its bytes among the eight bytes from there; 0 = none. */
 struct xplace {
 	uint64_t bits;
 	uint8_t at, stat;
 };
 
 struct xshape {
-	uint8_t mask[XSHAPE_BYTES], bytes[XSHAPE_BYTES]; /* bytes are masked */
+	/* an event fits the layout if its bytes, masked, equal `bytes` */
+	uint8_t mask[XSHAPE_BYTES], bytes[XSHAPE_BYTES];
 	struct xplace entry, offset, duration;
 	struct xplace values[XSHAPE_VALUES];
 	uint64_t has; /* XSTAT_BIT of the values */
-	uint8_t size; /* 0 = no shape */
+	uint8_t size; /* 0 = no layout */
 	uint8_t value_count, stat_count;
 };
 
@@ -212,7 +213,7 @@ OW_ALWAYS_INLINE xshape_part xshape_differs(const struct xshape *s, const uint8_
 	       *(const xshape_part *)(s->bytes + i);
 }
 
-/* Reads XSHAPE_HALF bytes, or twice as many when the event is longer than that. */
+/* Whether an event fits a layout; compares XSHAPE_HALF bytes, or twice as many for a longer event. */
 OW_ALWAYS_INLINE bool xshape_fits(const struct xshape *s, const uint8_t *at)
 {
 	xshape_part d = xshape_differs(s, at, 0) | xshape_differs(s, at, 16) |
@@ -224,16 +225,16 @@ OW_ALWAYS_INLINE bool xshape_fits(const struct xshape *s, const uint8_t *at)
 	return !(d[0] | d[1]);
 }
 
-/* By the length of the event, and by whether the id of its entry is a short one. */
+/* The set of layouts for an event, by its length and by whether the id of its entry is short. */
 OW_ALWAYS_INLINE struct xshape *xshape_set(struct xshapes *shapes, const uint8_t *at)
 {
 	return shapes->sets[(at[1] ^ (at[3] >> 7 << 5)) % XSHAPE_SETS];
 }
 
-/* Another than the first that fits, which becomes the first. */
+/* Finds another layout of the set that fits, and moves it to the front. */
 static const struct xshape *xshape_find_other(struct xshape *set, const uint8_t *at);
 
-/* The shape of the event whose tag is at `at`; NULL when it is not known. */
+/* The layout of the event whose tag is at `at`; NULL when it is unknown. */
 OW_ALWAYS_INLINE const struct xshape *xshape_find(struct xshapes *shapes, const uint8_t *at)
 {
 	struct xshape *set = xshape_set(shapes, at);
@@ -248,21 +249,21 @@ OW_ALWAYS_INLINE uint64_t xshape_value(const struct xplace *p, const uint8_t *at
 	return pb_fast_pick(pb_load64(at + p->at), p->bits, gathers);
 }
 
-/* What the stats say. `gathers` is a constant: see pb_fast_varint.h. */
+/* Extracts the stats with a layout. `gathers` is a constant: see pb_fast_varint.h. */
 OW_ALWAYS_INLINE void xshape_stats(const struct xshape *s, const uint8_t *at, struct xevent *ev,
 				   bool gathers)
 {
 	ev->has = s->has;
 	ev->inlined = 0;
 	ev->stat_count = s->stat_count;
-	/* few have more; those that have fewer write to a place that is never read */
+	/* few layouts have more values; those with fewer write to a place that is never read */
 	ev->bits[s->values[0].stat] = xshape_value(&s->values[0], at, gathers);
 	ev->bits[s->values[1].stat] = xshape_value(&s->values[1], at, gathers);
 	for (unsigned i = 2; OW_UNLIKELY(i < s->value_count); i++)
 		ev->bits[s->values[i].stat] = xshape_value(&s->values[i], at, gathers);
 }
 
-/* An event whose shape is being found: what was looked at counts. */
+/* State while the layout of an event is learned. */
 struct look {
 	const struct xplane *plane;
 	const uint8_t *event;
@@ -270,7 +271,7 @@ struct look {
 	struct xshape shape;
 };
 
-/* The next byte is the same in all events of the shape. */
+/* Records that the next byte is the same in all events of the layout. */
 static bool expect_byte(struct look *l, uint8_t byte)
 {
 	if (l->at >= l->size || l->event[l->at] != byte)
@@ -281,7 +282,7 @@ static bool expect_byte(struct look *l, uint8_t byte)
 	return true;
 }
 
-/* A varint, of which only the length is the same. */
+/* Records a varint, of which only the length is the same. */
 static bool number(struct look *l, struct xplace *place)
 {
 	size_t first = l->at;
@@ -317,7 +318,7 @@ static bool id_of_stat(struct look *l, size_t *id)
 	return second < 0x80 && expect_byte(l, second);
 }
 
-/* The value of a stat that is wanted, up to `end`. */
+/* Records the value of a wanted stat, up to `end`. */
 static bool value(struct look *l, struct xwanted wanted, size_t end)
 {
 	struct xshape *s = &l->shape;
@@ -395,8 +396,6 @@ static const struct xshape *xshape_find_other(struct xshape *set, const uint8_t 
 	return NULL;
 }
 
-/* ---- ops that stats name ---- */
-
 static str_id xspace_resolve_op(struct reading *r, const struct xevent *ev)
 {
 	str_id op = xspace_op_of_text(r->x, xevent_text(r->plane, ev, XSTAT_TF_OP));
@@ -416,8 +415,6 @@ static str_id xspace_op_of_instruction(struct reading *r, const struct xevent *e
 	return xspace_hlo_op(r->x, xspace_hlo_find(r->x, program, name));
 }
 
-/* ---- parts of it ---- */
-
 static ow_status add_sum(struct reading *r, const struct xevent *ev, str_id op)
 {
 	struct xspace *x = r->x;
@@ -429,7 +426,7 @@ static ow_status add_sum(struct reading *r, const struct xevent *ev, str_id op)
 	return OW_OK;
 }
 
-/* Times of hostile files are held within what can be counted. */
+/* Adds two times; in a damaged file the result is limited to the valid range. */
 static int64_t xspace_held(struct xspace *x, int64_t a, int64_t b)
 {
 	int64_t sum;
@@ -466,7 +463,7 @@ static ow_status mark_step(struct reading *r, const struct xevent *ev, int64_t s
 	return grouped ? xspace_mark(r->x, XSTEP_GROUP, start, end, group, (str_id){ 0 }) : OW_OK;
 }
 
-/* A run is called after its step, its op is not. */
+/* Names a run after its step; the op keeps its name. */
 static ow_status use_step_name(struct reading *r, const struct xevent *ev, struct xrow *row)
 {
 	struct xspace *x = r->x;
@@ -486,7 +483,7 @@ static ow_status use_step_name(struct reading *r, const struct xevent *ev, struc
 	(STEP_BITS | XSTAT_BIT(XSTAT_ROOT) | XSTAT_BIT(XSTAT_GROUP_ID) |                           \
 	 XSTAT_BIT(XSTAT_PRODUCER_ID) | XSTAT_BIT(XSTAT_CONSUMER_ID) | XSTAT_BIT(XSTAT_DETAILS))
 
-/* XSTAT_BIT of what only few events have. Groups count while there is no better marker. */
+/* XSTAT_BIT of rare stats. Groups are included while there is no better marker of steps. */
 static uint64_t xspace_rest_bits(const struct xspace *x)
 {
 	return x->step_source > XSTEP_GROUP ? REST_BITS & ~XSTAT_BIT(XSTAT_GROUP_ID) : REST_BITS;
@@ -530,8 +527,6 @@ static void start_track(struct reading *r)
 	r->track = builder_add_track(x->b, &row);
 }
 
-/* ---- all of it ---- */
-
 static ow_status store(struct reading *r, const struct xevent *ev, uint32_t entry_row,
 		       int64_t start_ps, int64_t end_ps)
 {
@@ -557,7 +552,7 @@ static ow_status store(struct reading *r, const struct xevent *ev, uint32_t entr
 	return add_row(x, &row);
 }
 
-/* An event whose entry the file does not have is called after its number. */
+/* Adds an entry for an event whose entry is missing in the file; it is named after its number. */
 static uint32_t missing_entry(struct reading *r, uint64_t id)
 {
 	char *name = arena_printf(&r->x->shelf, "event %" PRIu64, id);
@@ -579,7 +574,7 @@ static ow_status take_counter(struct reading *r, const struct xevent_entry *entr
 				   xspace_held(r->x, floor_ns(start_ps, &rest), r->base_ns));
 }
 
-/* Any event; its message is for what only few have. */
+/* Stores any event; its message is needed for rare stats. */
 static ow_status xspace_take_event(struct reading *r, struct xevent *ev, struct pb message)
 {
 	struct xspace *x = r->x;
@@ -624,9 +619,9 @@ static ow_status xspace_take_event(struct reading *r, struct xevent *ev, struct 
 }
 
 #define CHUNK ((size_t)64 << 10)
-#define LEARN_MAX                                                                                  \
-	64 /* shapes that are looked for in a chunk: files in which no two events are alike exist */
-#define LEARN_IN_VAIN 8 /* part of LEARN_MAX that an event without a layout uses up */
+/* limit of layouts that are learned in a chunk, because in some files no two events are alike */
+#define LEARN_MAX 64
+#define LEARN_IN_VAIN 8 /* an event without a layout counts as this many learned layouts */
 #define EPOCH_NS                                                                                   \
 	((int64_t)100000000000000000) /* a larger timestamp is a date, not a time since the start */
 
@@ -639,7 +634,7 @@ static int64_t sum_of(int64_t a, int64_t b)
 	return a > 0 ? INT64_MAX : INT64_MIN;
 }
 
-/* Of a line, to its plane. */
+/* Adds the tally of a line to its plane. */
 static void use_tally(struct reading *r)
 {
 	struct xplane *plane = r->plane;
@@ -653,7 +648,7 @@ static void use_tally(struct reading *r)
 	plane->max_end_ps = MAX(plane->max_end_ps, sum_of(r->line_ps, t->max_end_ps));
 }
 
-/* The same for nearly all events, about which nothing is new or out of range; false for others. */
+/* Fast path of storing, for nearly all events: entry and times are known and in range; false for others. */
 OW_ALWAYS_INLINE bool take_plain(struct reading *r, const struct xtimes *t, const struct xevent *ev,
 				 struct tally *tally)
 {
@@ -684,8 +679,6 @@ OW_ALWAYS_INLINE bool take_plain(struct reading *r, const struct xtimes *t, cons
 	return add_row(r->x, &row) == OW_OK;
 }
 
-/* ---- lines ---- */
-
 /* Reads the fields of a line that come after its events. */
 static ow_status take_field(struct reading *r, const struct pb_field *f)
 {
@@ -697,7 +690,7 @@ static ow_status take_field(struct reading *r, const struct pb_field *f)
 	return line->display.ptr ? OW_OK : xspace_no_memory(r->x);
 }
 
-/* One field of the line, whatever it is. */
+/* Reads any field of the line. */
 static ow_status take_any(struct reading *r, const struct pb_field *f, uint64_t offset)
 {
 	struct xevent ev;
@@ -714,7 +707,7 @@ static ow_status take_any(struct reading *r, const struct pb_field *f, uint64_t 
 	return OW_OK;
 }
 
-/* What has been read so far is an event like any other. */
+/* Stores an event whose times and stats have been decoded. */
 static ow_status take_timed(struct reading *r, const struct xtimes *times, struct xevent *ev,
 			    struct pb message)
 {
@@ -725,7 +718,7 @@ static ow_status take_timed(struct reading *r, const struct xtimes *times, struc
 	return xspace_take_event(r, ev, message);
 }
 
-/* When an event was and what its stats say; false when it is not of the usual form. */
+/* Decodes the times and stats of an event; false when it does not have the usual layout. */
 OW_ALWAYS_INLINE bool read_usual(struct reading *r, const uint8_t *at, struct pb message,
 				 struct xtimes *times, struct xevent *ev, unsigned *learned,
 				 bool gathers)
@@ -748,7 +741,7 @@ OW_ALWAYS_INLINE bool read_usual(struct reading *r, const uint8_t *at, struct pb
 	return true;
 }
 
-/* The events from p on, as far as they are of the usual form; `last` is the end of what can be read. */
+/* Reads the events from p on, as long as they have the usual layout; `last` is the end of the readable bytes. */
 OW_ALWAYS_INLINE ow_status take_usual(struct reading *r, struct pb *p, const uint8_t *last,
 				      bool gathers)
 {
@@ -779,7 +772,7 @@ OW_ALWAYS_INLINE ow_status take_usual(struct reading *r, struct pb *p, const uin
 	return builder_status(r->x->b);
 }
 
-/* Both ways; the processor decides which. */
+/* Two versions of the loop, with and without the gather instruction; the processor decides which one runs. */
 static ow_status take_gathered(struct reading *r, struct pb *p, const uint8_t *last)
 {
 	return take_usual(r, p, last, true);
@@ -790,7 +783,7 @@ static ow_status take_shifted(struct reading *r, struct pb *p, const uint8_t *la
 	return take_usual(r, p, last, false);
 }
 
-/* The fields from p on; p is left behind the last whole one. */
+/* Reads the fields from p on; p then points after the last complete one. */
 static ow_status take_fields(struct reading *r, struct pb *p, const uint8_t *last, uint64_t offset)
 {
 	bool gathers = pb_fast_varint_has_pext();
@@ -806,20 +799,20 @@ static ow_status take_fields(struct reading *r, struct pb *p, const uint8_t *las
 	}
 }
 
-#define AHEAD ((uint32_t)128 << 10) /* rows whose memory is asked for at once */
+#define AHEAD ((uint32_t)128 << 10) /* rows whose memory is prefaulted at once */
 
 #define POPULATE(e, column, first, last)                                                           \
 	prefault((e)->column, (size_t)(first) * sizeof(*(e)->column),                              \
 		 (size_t)(last) * sizeof(*(e)->column))
 
-/* Memory of columns that every event has, for the next rows. */
+/* Prefaults the memory of columns that every event has, for the next rows. */
 static void ask_ahead(struct xspace *x)
 {
 	const struct event_table *e = &x->b->m->event;
 	uint32_t first = MAX(e->count, x->populated), last = first + MIN(AHEAD, e->cap - first);
 
 	if (e->count < AHEAD || x->populated > e->count + AHEAD / 2)
-		return; /* small files, and rows that have it */
+		return; /* small files, and rows that are prefaulted already */
 	POPULATE(e, ts_ns, first, last);
 	POPULATE(e, dur_ns, first, last);
 	prefault(x->draft.op_name, (first - x->draft.first) * sizeof(str_id),
@@ -830,7 +823,7 @@ static void ask_ahead(struct xspace *x)
 	x->populated = last;
 }
 
-/* No field is longer, as a rule; and no event is shorter than two bytes. */
+/* Makes room for the rows of a chunk: an event has at least two bytes. */
 static bool make_room(struct xspace *x, size_t bytes)
 {
 	struct builder *b = x->b;
@@ -847,7 +840,7 @@ static bool make_room(struct xspace *x, size_t bytes)
 	return true;
 }
 
-/* Where rows from `first` on came from. */
+/* Stores the piece of the file that the rows from `first` on came from. */
 static ow_status remember(struct reading *r, uint64_t offset, size_t size, uint32_t first)
 {
 	uint32_t count = r->x->b->m->event.count - first;
@@ -884,7 +877,7 @@ static ow_status read_line(struct reading *r)
 		p = pb_over(bytes.ptr, mine);
 		OW_TRY(take_fields(r, &p, p.at + bytes.len, at));
 		if (p.at == (const uint8_t *)bytes.ptr) {
-			/* more of the field may follow */
+			/* the rest of the field may follow in the next chunk */
 			if (p.problem != PB_TRUNCATED || mine >= end - at) {
 				if (p.problem && !r->frames)
 					xspace_damage(x, at);
@@ -900,9 +893,7 @@ static ow_status read_line(struct reading *r)
 	return OW_OK;
 }
 
-/* ---- tracks ---- */
-
-/* The line and all others of the same id. */
+/* Reads a line and all others with the same id. */
 static ow_status read_track(struct reading *r, size_t first, fact_id list)
 {
 	struct xplane *plane = r->plane;

@@ -1,13 +1,14 @@
 /*
- * xspace_memory.c: events of an XSpace about memory (MemoryAllocation, MemoryDeallocation) as rows of the table heap, and values
- * of counters as rows of the table counter. The name of an allocator says which device's memory it is. Ops exist only when all
- * events have been interpreted, so rows of heap wait for that with the names of ops. What counters mean is not known here.
+ * xspace_memory.c: converts XSpace events about memory (MemoryAllocation, MemoryDeallocation) to rows of the table
+ * heap, and counter values to rows of the table counter. The name of an allocator identifies the device. Ops exist only
+ * when all events have been interpreted, so rows of heap keep the names of ops until then. The meaning of counters is
+ * not known here.
  */
 #include "import/xspace/xspace_int.h"
 
 #include "base/vec.h"
 
-/* "GPU_0_bfc" is memory of that device, any other name of the host. */
+/* The device of an allocator: "GPU_0_bfc" is memory of that device, any other name is host memory. */
 static device_id device_of(struct xspace *x, struct str allocator, const struct xplane *plane)
 {
 	char name[64];
@@ -25,7 +26,7 @@ static device_id device_of(struct xspace *x, struct str allocator, const struct 
 	return builder_device(x->b, str_from(name));
 }
 
-/* Allocators of a TPU have a number instead. */
+/* Names the heap of a TPU, whose allocators have a number instead of a name. */
 static void name_ordinal(struct xspace *x, struct heap_row *row, int64_t ordinal)
 {
 	char name[64];
@@ -129,7 +130,7 @@ static int by_time(const void *a, const void *b)
 	return (x->row.ts_ns > y->row.ts_ns) - (x->row.ts_ns < y->row.ts_ns);
 }
 
-/* The first row of the same place; itself when it is the first; UINT32_MAX without memory. */
+/* The first row with the same address, or the row itself; UINT32_MAX if memory runs out. */
 static uint32_t first_of_place(struct xspace *x, struct map *places, uint32_t at)
 {
 	const struct heap_row *row = &x->heaps[at].row;
@@ -146,7 +147,7 @@ static uint32_t first_of_place(struct xspace *x, struct map *places, uint32_t at
 	return map_add(places, hash, at + 1) ? at : UINT32_MAX;
 }
 
-/* A release inherits what is known of the allocation at its place: its op, and on TPUs its size. */
+/* Copies the op, and on TPUs the size, of an allocation to the release at its address. */
 static void match_releases(struct xspace *x, struct map *places)
 {
 	for (uint32_t i = 0; i < x->heap_count; i++) {
@@ -193,7 +194,7 @@ bool xspace_has_counters(const struct xplane *plane, const struct xline *line)
 	return str_eq(line->name, STR("_counters_")) || str_starts(plane->name, STR("#Chip"));
 }
 
-/* Numbers that say which counter it is, not how much. */
+/* Whether a number identifies a counter and is not its value. */
 static bool is_identity(struct str stat)
 {
 	return !stat.len || stat.ptr[0] == '_' || str_ends(stat, STR("_id"));

@@ -1,13 +1,13 @@
 /*
- * xspace_plane.c: where the planes of an XSpace are, and all of a plane but its events: name, dictionaries of events and stats,
- * its own stats, the heads of its lines. An entry of the dictionary of events is resolved once: its op and type, its own name,
- * whether it is a frame of Python or memory. Events are read by xspace_line.c.
+ * xspace_plane.c: finds the planes of an XSpace, and reads all of a plane except its events: name, dictionaries of
+ * events and stats, its own stats, the headers of its lines. An entry of the dictionary of events is resolved once: its
+ * op and type, its own name, whether it is a Python frame or memory. xspace_line.c reads events.
  */
 #include "import/xspace/xspace_int.h"
 
 #include "base/vec.h"
 
-/* In byte order. */
+/* Names of stats, in byte order. */
 static const struct {
 	const char *name;
 	enum xstat stat;
@@ -205,7 +205,7 @@ static bool place(struct xids *ids, uint64_t id, uint32_t row)
 	return true;
 }
 
-/* The row of an id, a new one if need be; 0 without memory. */
+/* The row of an id, added if necessary; 0 if memory runs out. */
 static uint32_t xids_add(struct xids *ids, uint64_t id)
 {
 	uint32_t row = xids_find(ids, id);
@@ -218,7 +218,7 @@ static uint32_t xids_add(struct xids *ids, uint64_t id)
 	return place(ids, id, ids->count) ? ids->count++ : 0;
 }
 
-/* Events for the runtime itself. */
+/* Names of events that are internal to the runtime. */
 static const char *const internal_names[] = {
 	"ThreadpoolListener::StartRegion",
 	"ThreadpoolListener::StopRegion",
@@ -248,7 +248,7 @@ struct xop *xspace_op(struct xspace *x, str_id name)
 	return &x->ops[name.v];
 }
 
-/* Roots, iterations, and ops of runtimes that have no iterations. */
+/* Names of roots, iterations, and ops of runtimes that have no iterations. */
 static const char *const root_names[] = { "TraceContext",	"ProcessBatch",
 					  "BatchingSessionRun", "ExecutorState::Process",
 					  "WhileOp-EvalCond",	"ForOp",
@@ -279,7 +279,7 @@ uint8_t xspace_kind_of(struct str text, bool *release)
 	return xspace_is_captured(name) ? XEVENT_ROOT : XEVENT_PLAIN;
 }
 
-/* The op of a text "scope/node:Type"; what it is becomes known under its name. */
+/* The op of a text "scope/node:Type"; its properties are stored under its name. */
 static str_id op_of(struct xspace *x, const struct tf_op_name *op, bool framework)
 {
 	str_id name, type;
@@ -307,7 +307,7 @@ str_id xspace_op_of_text(struct xspace *x, struct str text)
 	struct tf_op_name op;
 	size_t nested;
 
-	/* annotations inside each other: the innermost counts */
+	/* for nested annotations, the innermost counts */
 	while ((nested = str_find(text, STR("::"))) != STR_NONE &&
 	       !str_starts(text, STR("Iterator::")))
 		text = str_skip(text, nested + 2);
@@ -368,7 +368,7 @@ static void read_entry_stats(const struct xplane *plane, struct str stats, struc
 		of->flops = model_flops;
 }
 
-/* "path/file.py:38". */
+/* Splits "path/file.py:38". */
 static void split_source(struct str source, struct hlo_op *op)
 {
 	size_t colon = str_rfind_char(source, ':');
@@ -381,11 +381,10 @@ static void split_source(struct str source, struct hlo_op *op)
 	op->line = (int32_t)line;
 }
 
-#define HOST_MEMORY STR("S(5)") /* memory space of a layout */
+#define HOST_MEMORY STR("S(5)") /* text of the host's memory space in a layout */
 
-/* Instructions that move data between memories are the same wherever these are: only the shapes say. The text is
- * %copy-done.1 = f32[8]{0:S(5)} copy-done((f32[8]{0:S(5)}, f32[8]{0}, u32[]) %copy-start.1), the first shape is
- * where the data goes. */
+/* The flags of an instruction that moves data between memories: only the shapes show which memories. In %copy-done.1
+ * = f32[8]{0:S(5)} copy-done((f32[8]{0:S(5)}, f32[8]{0}, u32[]) %copy-start.1) the first shape is the destination. */
 static uint32_t host_transfer(struct str label, struct str text)
 {
 	size_t at = str_find(text, STR(" = ")), end;
@@ -465,8 +464,9 @@ ow_status xspace_resolve(struct xspace *x, struct xplane *plane, uint32_t row)
 	return builder_status(x->b);
 }
 
-#define ENTRY_STATS_MAX ((size_t)64 << 10) /* of an entry; HLO programs are read elsewhere */
-#define HEAD_BYTES ((size_t)4 << 10)	   /* what stands before a long field */
+/* limit for the stats of an entry; HLO programs are read elsewhere */
+#define ENTRY_STATS_MAX ((size_t)64 << 10)
+#define HEAD_BYTES ((size_t)4 << 10) /* limit for the fields before a long one */
 
 static enum xplane_kind kind_of(struct str name)
 {
@@ -508,7 +508,7 @@ static ow_status add_hostname(struct xspace *x, struct pb_stream *s,
 	return builder_status(x->b);
 }
 
-/* The end of what can be read; what came before is used. */
+/* Reports the end of the readable data; data before it is used. */
 static void tell_problem(struct xspace *x, const struct pb_stream *s)
 {
 	if (s->status == OW_OK || x->truncated)
@@ -517,7 +517,7 @@ static void tell_problem(struct xspace *x, const struct pb_stream *s)
 	x->truncated_at = s->at;
 }
 
-/* Errors and warnings of the profiler itself. */
+/* Adds the errors and warnings of the profiler itself as notes. */
 static void tell_message(struct xspace *x, struct pb_stream *s, const struct pb_stream_field *f)
 {
 	const uint8_t *bytes = f->size <= 64 << 10 ? pb_stream_bytes(s, f) : NULL;
@@ -584,7 +584,7 @@ ow_status xspace_find_planes(struct xspace *x)
 	return OW_OK;
 }
 
-/* Reads the fields before the events. A display name comes after them. */
+/* Reads the fields of a line before its events. A display name comes after them. */
 static ow_status read_line_head(struct xspace *x, struct xline *line)
 {
 	struct str head = window_peek(&x->window, line->offset,
@@ -616,7 +616,7 @@ static ow_status add_line(struct xspace *x, struct xplane *plane, const struct p
 	return OW_OK;
 }
 
-/* Lines of the same id are one. */
+/* Joins lines with the same id. */
 static ow_status join_lines(struct xspace *x, struct xplane *plane)
 {
 	uint32_t *last = ARENA_ARRAY(&x->shelf, uint32_t, plane->line_count + 1);
@@ -641,7 +641,7 @@ static ow_status join_lines(struct xspace *x, struct xplane *plane)
 	return status;
 }
 
-/* A copy for as long as the plane is read. */
+/* A copy of a text that lives while the plane is read. */
 static struct str copy_for_plane(struct xspace *x, struct str text, bool *failed)
 {
 	struct str copy = text.len ? arena_str(&x->shelf, text) : STR("");
@@ -650,7 +650,7 @@ static struct str copy_for_plane(struct xspace *x, struct str text, bool *failed
 	return copy;
 }
 
-/* The message of a map's entry: key #1, value #2. */
+/* Reads the entry of a map: key #1, value #2. */
 static bool read_pair(struct pb record, uint64_t *key, struct pb *value)
 {
 	struct pb_field f;
@@ -812,7 +812,7 @@ static ow_status read_fields(struct xspace *x, struct xplane *plane, struct pb_s
 	return s->status == OW_E_CORRUPT ? OW_OK : s->status;
 }
 
-/* Which stats say something about events of hosts, and of devices. */
+/* Stats that are used for events of hosts, and of devices. */
 static const struct {
 	uint8_t stat, taken_as, kinds;
 	bool host, device;
@@ -842,7 +842,7 @@ struct xwanted xspace_wanted(const struct xplane *plane, enum xstat stat)
 	return (struct xwanted){ 0, 0 };
 }
 
-/* Which stats events of the plane are asked for. */
+/* Chooses the stats that are read from events of the plane. */
 static ow_status xspace_choose_stats(struct xspace *x, struct xplane *plane)
 {
 	plane->device = plane->kind == XPLANE_GPU || plane->kind == XPLANE_TPU ||

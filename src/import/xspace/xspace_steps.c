@@ -1,21 +1,21 @@
 /*
- * xspace_steps.c: what an XSpace says about steps, for the interpretation: markers of the best kind that the file has.
- * Newer profilers leave grouping to the viewer: then the roots are steps, as XProf groups by them (level first, then
- * time), or the iterations of a loop inside a TensorFlow graph. Also the links between events: producers and their
+ * xspace_steps.c: finds the steps of an XSpace, for the interpretation: it uses the best kind of marker that the file
+ * has. Newer profilers leave grouping to the viewer: then the roots are steps, as in XProf (by level first, then time),
+ * or the iterations of a loop inside a TensorFlow graph. It also adds the links between events: producers and their
  * consumers.
  */
 #include "import/xspace/xspace_int.h"
 
 #include "base/vec.h"
 
-/* When the executor ran for one iteration of a call. */
+/* The time during which the executor ran for one iteration of a call. */
 struct xiteration {
 	uint64_t id;
 	int64_t number, start, end;
 };
 
-/* A run of the executor for an iteration of a call; and the steps that iterations are, but for those of calls that
- * tf.data makes. Marks none where there is no loop. */
+/* Adds a run of the executor for an iteration of a call. Iterations become steps, except for those of calls that
+ * tf.data makes; files without a loop have none. */
 static ow_status xspace_take_iteration(struct xspace *x, uint64_t id, int64_t number, int64_t start,
 				       int64_t end)
 {
@@ -70,7 +70,7 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Keeps the iterations of loops that were not captured; returns how many calls they belong to. */
+/* Keeps the iterations of loops that tf.data did not capture; returns the number of calls they belong to. */
 static size_t keep_loops(struct xspace *x, const uint64_t *captured, size_t captured_count)
 {
 	struct xiteration *all = x->iterations;
@@ -94,7 +94,8 @@ static size_t keep_loops(struct xspace *x, const uint64_t *captured, size_t capt
 	return calls;
 }
 
-/* One begins where the one before it ends, at the latest: iterations may run into each other. */
+/* Makes steps from iterations. A step begins at the latest where the one before it ends, because iterations may
+ * overlap. */
 static ow_status xspace_steps_of_loops(struct xspace *x, uint64_t *captured, size_t captured_count)
 {
 	size_t calls;
@@ -118,18 +119,18 @@ static ow_status xspace_steps_of_loops(struct xspace *x, uint64_t *captured, siz
 	return OW_OK;
 }
 
-#define LEVELS_MAX 8 /* profilers have two or three */
+#define LEVELS_MAX 8 /* limit of levels; profilers use two or three */
 
-/* Runs of a function inside of tf.data are not steps of their own. */
+/* A possible root of a step; runs of a function inside tf.data are not steps. */
 struct xroot {
-	int64_t start, end, level, number; /* number INT64_MIN: in order */
+	int64_t start, end, level, number; /* number INT64_MIN: numbered in order */
 	uint64_t id;
 	bool has_id, captured;
 	uint32_t track;
 	str_id name;
 };
 
-/* Roots that only go around what the user has started have no name. */
+/* Names of roots that only enclose work that the user started; such roots have no name of their own. */
 static const char *const implicit[] = { "FunctionRun", "SessionRun", "RunGraph",
 					"ExecutorState::Process" };
 
@@ -141,7 +142,7 @@ static bool is_implicit(struct str name)
 	return false;
 }
 
-/* A newer runtime's loops, of which no event has the iteration: XProf does not group such files. */
+/* Names of loop events in a newer runtime, none of which has the iteration: XProf does not group such files. */
 static const char *const ungrouped[] = { "WhileOp-EvalCond", "WhileOp-StartBody", "ForOp",
 					 "ParallelForOp", "ForeverOp" };
 
@@ -217,8 +218,6 @@ void xspace_release_roots(struct xspace *x)
 	xspace_release_iterations(x);
 }
 
-/* ---- which of them are steps ---- */
-
 static int by_root_id(const void *a, const void *b)
 {
 	const struct xroot *x = a, *y = b;
@@ -230,7 +229,7 @@ static int by_root_id(const void *a, const void *b)
 	return y->captured - x->captured;
 }
 
-/* Those of an id that a captured function has, and the captured functions themselves, are taken out. */
+/* Removes captured functions, and roots with an id that a captured function has. */
 static void drop_captured(struct xspace *x)
 {
 	size_t kept = 0;
@@ -249,7 +248,7 @@ static void drop_captured(struct xspace *x)
 	x->root_count = kept;
 }
 
-/* By track, and on each in the order in which they begin, the outer before the inner. */
+/* Sorts by track, then by begin, the outer before the inner. */
 static int by_place(const void *a, const void *b)
 {
 	const struct xroot *x = a, *y = b;
@@ -263,8 +262,8 @@ static int by_place(const void *a, const void *b)
 	return (x->level < y->level) - (x->level > y->level);
 }
 
-/* Those of a level, in order, at the front; one inside of another is part of its group. The others are in no order
- * then. */
+/* Moves the roots of a level to the front, in order; a root inside another one belongs to its group. The order of
+ * the others is undefined afterwards. */
 static size_t take_outer(struct xroot *roots, size_t count, int64_t level)
 {
 	size_t kept = 0;
@@ -283,7 +282,7 @@ static size_t take_outer(struct xroot *roots, size_t count, int64_t level)
 	return kept;
 }
 
-/* The next level below; 0 when there is none. */
+/* The next lower level; 0 when there is none. */
 static int64_t level_below(const struct xspace *x, int64_t level)
 {
 	int64_t below = 0;
@@ -294,7 +293,7 @@ static int64_t level_below(const struct xspace *x, int64_t level)
 	return below;
 }
 
-/* Ids of calls that tf.data makes. */
+/* Collects the ids of calls that tf.data makes. */
 static ow_status mark_loops(struct xspace *x)
 {
 	uint64_t *captured = ARENA_ARRAY(&x->shelf, uint64_t, x->root_count + 1);
@@ -308,7 +307,7 @@ static ow_status mark_loops(struct xspace *x)
 	return xspace_steps_of_loops(x, captured, count);
 }
 
-/* Iterations, else the roots of the highest level of which there are several. */
+/* Chooses the steps: iterations, else the roots of the highest level that has several. */
 ow_status xspace_steps_of_roots(struct xspace *x)
 {
 	int64_t level = INT64_MAX;
@@ -331,10 +330,7 @@ ow_status xspace_steps_of_roots(struct xspace *x)
 	return OW_OK;
 }
 
-#define CROWD                                                                                      \
-	64 /* so many producers and as many consumers of one id say nothing about each other */
-
-/* ---- steps ---- */
+#define CROWD 64 /* if this many producers and consumers share an id, they are not linked */
 
 static struct recorded_step *step_of_group(struct xspace *x, int64_t number)
 {
@@ -354,7 +350,7 @@ ow_status xspace_mark(struct xspace *x, enum xstep_source source, int64_t start,
 
 	if (source < x->step_source)
 		return OW_OK;
-	if (source > x->step_source) { /* a better kind of marker makes those before it void */
+	if (source > x->step_source) { /* a better kind of marker replaces the earlier markers */
 		x->step_count = 0;
 		map_release(&x->groups);
 		map_init(&x->groups, x->mem);
@@ -375,14 +371,12 @@ ow_status xspace_mark(struct xspace *x, enum xstep_source source, int64_t start,
 	return OW_OK;
 }
 
-/* A single group has everything in it and is therefore not a step. */
+/* Finishes the steps. A single group contains everything, so it is not a step. */
 void xspace_finish_steps(struct xspace *x)
 {
 	if (x->step_source == XSTEP_GROUP && x->step_count < 2)
 		x->step_count = 0;
 }
-
-/* ---- links ---- */
 
 ow_status xspace_add_end(struct xspace *x, int64_t type, uint64_t id, uint32_t event, bool consumer)
 {
@@ -406,7 +400,7 @@ static int by_id(const void *a, const void *b)
 	return (x->event > y->event) - (x->event < y->event);
 }
 
-/* Launches on a GPU and on a TPU; anything else is some arrow. */
+/* The kind of a link: launches on a GPU and on a TPU are known, anything else is a plain arrow. */
 static uint8_t link_kind_of(int64_t type)
 {
 	return type == 9 || type == 12 ? LINK_LAUNCH : LINK_FLOW;
@@ -425,7 +419,7 @@ static ow_status link_group(struct xspace *x, size_t first, size_t middle, size_
 	return builder_status(x->b);
 }
 
-/* Events of one line mostly wait for the same, one after the other. */
+/* Whether the ends are sorted already: events of one line mostly wait for the same producer, one after the other. */
 static bool in_order(const struct xspace *x)
 {
 	for (size_t i = 1; i < x->end_count; i++)

@@ -1,9 +1,8 @@
 /*
- * tf_code.c: code traces of ops (tf_code.h): kept raw during the import, decoded on first use. Frames are made first, each
- * distinct one once; then the traces of all ops become stacks, one level after the other. Decoding runs under the model's
- * lock. Ids without a text read as the empty text.
- *
- * Traces that stay in their file have places beyond those in model.code: IN_FILE, the source, the offset.
+ * tf_code.c: code traces of ops (tf_code.h): kept as raw bytes during the import, decoded on first use. Frames are made
+ * first, each distinct one once; then the traces of all ops become stacks, one level after the other. Decoding runs
+ * under the model's lock. Ids without a text read as the empty text. Traces that stay in their file have offsets beyond
+ * those in model.code: IN_FILE, the source, the offset.
  */
 #include "import/tensorflow/code/tf_code.h"
 #include "base/vec.h"
@@ -13,8 +12,8 @@
 
 struct tf_trace {
 	op_id op;
-	uint32_t parent;    /* the stack it has come to */
-	uint32_t next, end; /* its frames still to be placed */
+	uint32_t parent;    /* the stack that the trace has reached so far */
+	uint32_t next, end; /* range of its frames that are not placed yet */
 };
 
 struct tf_stacks {
@@ -24,8 +23,8 @@ struct tf_stacks {
 	size_t trace_count, trace_cap;
 };
 
-/* Raw frames are short, as they refer to texts by id: these lie in the table itself. Those with texts in them are
- * copied once. */
+/* Raw frames are short, because they refer to texts by id: short ones are stored in the table itself. Frames that
+ * contain texts are copied once. */
 #define TF_SHORT_BYTES 19
 
 struct tf_short_frame {
@@ -35,19 +34,19 @@ struct tf_short_frame {
 };
 
 struct tf_long_frame {
-	size_t offset; /* in long_bytes */
+	size_t offset; /* offset in long_bytes */
 	size_t size;
 	frame_id frame;
 };
 
 struct tf_frames {
 	struct mem *mem;
-	/* Open addressing, at most half full; a frame that is nil marks a free slot. */
+	/* A hash table with open addressing, at most half full; a nil frame marks a free slot. */
 	struct tf_short_frame *slots;
-	size_t mask, count; /* slots - 1; how many are taken */
+	size_t mask, count; /* mask: number of slots - 1; count: number of used slots */
 	struct map by_bytes;
 	struct buf long_bytes;
-	struct tf_long_frame *longs; /* [0] is unused */
+	struct tf_long_frame *longs; /* index 0 is unused */
 	size_t long_count, long_cap;
 };
 
@@ -55,16 +54,16 @@ struct tf_frames {
 struct tf_raw_frame {
 	struct str bytes;
 	uint64_t hash;
-	struct tf_short_frame key; /* of a short one */
+	struct tf_short_frame key; /* key of a short frame */
 };
 
-/* ---- stacks ----
- * The prefix tree of many code traces at once. Adding one frame after the other would look up millions of (caller, frame)
- * pairs; taking all traces level by level shows which of them are alone with their callers, and for those nothing needs
- * to be looked up any more. tf_stacks_add for each op, then tf_stacks_build sets op.stack.
+/* Stacks: builds the prefix tree of many code traces at once. Adding one frame after the other would look up millions
+ * of (caller, frame) pairs; going level by level through all traces shows which traces share their callers with no
+ * other, and for those nothing needs to be looked up any more. tf_stacks_add is called for each op, then
+ * tf_stacks_build sets op.stack.
  */
 
-/* Traces that have come to the same stack, within one level. */
+/* Traces that have reached the same stack, within one level. */
 struct group {
 	uint64_t key; /* caller's stack and frame */
 	uint32_t stack;
@@ -73,7 +72,7 @@ struct group {
 
 struct level {
 	struct map map;
-	struct group *groups; /* [0] is unused */
+	struct group *groups; /* index 0 is unused */
 	size_t count, cap;
 	uint32_t *of; /* group of each active trace */
 	size_t of_cap;
@@ -91,7 +90,7 @@ static void tf_stacks_release(struct tf_stacks *s)
 	*s = (struct tf_stacks){ .b = s->b };
 }
 
-/* Failures are the builder's. */
+/* Adds the trace of an op; failures are reported by the builder. */
 static void tf_stacks_add(struct tf_stacks *s, op_id op)
 {
 	uint32_t first = s->from->first[op.v];
@@ -107,7 +106,7 @@ static uint32_t find_group(struct tf_stacks *s, struct level *l, uint64_t key)
 	uint64_t hash = map_hash_u64(key, 12);
 
 	if (l->groups[l->last].key == key && l->last)
-		return l->last; /* neighbours often were made by the same code */
+		return l->last; /* neighbouring ops were often made by the same code */
 	for (struct map_iter it = map_find(&l->map, hash); it.value; it = map_next(&l->map, it))
 		if (l->groups[it.value].key == key)
 			return l->last = it.value;
@@ -123,7 +122,7 @@ static uint32_t find_group(struct tf_stacks *s, struct level *l, uint64_t key)
 	return l->last = (uint32_t)l->count++;
 }
 
-/* Rows of other sources may be there; then each pair is looked up among them. */
+/* Adds a stack. If other sources have added stacks, each pair is looked up among them. */
 static uint32_t add_stack(struct tf_stacks *s, bool alone, uint32_t parent, frame_id frame)
 {
 	stack_id caller = { parent };
@@ -135,7 +134,7 @@ static uint32_t add_stack(struct tf_stacks *s, bool alone, uint32_t parent, fram
 	return builder_stack(s->b, caller, frame).v;
 }
 
-/* The next frame of every trace, by caller and frame. Traces without one are done. */
+/* Groups the traces of a level by caller and next frame. Traces without a next frame are done. */
 static size_t group_traces(struct tf_stacks *s, struct level *l, bool alone)
 {
 	size_t active = 0;
@@ -163,7 +162,7 @@ static size_t group_traces(struct tf_stacks *s, struct level *l, bool alone)
 	return active;
 }
 
-/* The rest of a trace that shares no more callers with others. */
+/* Adds the rest of a trace that shares no more callers with others. */
 static void finish_trace(struct tf_stacks *s, const struct tf_trace *trace)
 {
 	uint32_t stack = trace->parent;
@@ -227,9 +226,8 @@ static ow_status tf_stacks_build(struct tf_stacks *s)
 	return s->b->status;
 }
 
-/* ---- frames ----
- * Raw frames (CodeDef.Trace) that were decoded before, found by their bytes: much cheaper than decoding the same frame
- * again. Frames are prepared some at a time and then looked up, which lets their cache misses overlap.
+/* Frames: raw frames (CodeDef.Trace) that were decoded before, found by their bytes, which is much cheaper than
+ * decoding them again. Several frames are prepared and then looked up together, so that their cache misses overlap.
  */
 
 #define SLOTS_MIN 256
@@ -249,7 +247,7 @@ static uint64_t hash_key(const struct tf_short_frame *key)
 	return map_hash_u64(key->bytes[0] ^ (uint64_t)key->rest << 32, key->bytes[1]);
 }
 
-/* The bytes, padded with zeros, and the size. */
+/* The key of a short frame: its bytes, padded with zeros, and the size. */
 static struct tf_short_frame key_of(struct str bytes, const char *end)
 {
 	const uint8_t *at = (const uint8_t *)bytes.ptr;
@@ -269,7 +267,7 @@ static struct tf_short_frame key_of(struct str bytes, const char *end)
 					.rest = (uint32_t)words[2] | (uint32_t)bytes.len << 24 };
 }
 
-/* Its slot, or a free one. */
+/* The slot of a key, or a free slot. */
 static struct tf_short_frame *slot_of(const struct tf_frames *t, const struct tf_short_frame *key,
 				      uint64_t hash)
 {
@@ -314,7 +312,7 @@ static void tf_frames_release(struct tf_frames *t)
 	mem_free(t->mem, t->longs, t->long_cap * sizeof(*t->longs));
 }
 
-/* Bytes behind those of the frame, up to `end`, may be read. */
+/* Prepares the lookup of a frame. Bytes after the frame, up to `end`, may be read. */
 static void tf_frames_prepare(const struct tf_frames *t, struct tf_raw_frame *raw, struct str bytes,
 			      const char *end)
 {
@@ -333,7 +331,7 @@ static struct str long_bytes(const struct tf_frames *t, const struct tf_long_fra
 	return str_make(t->long_bytes.ptr + frame->offset, frame->size);
 }
 
-/* Nil when it was not added. */
+/* Finds a frame; nil when it is unknown. */
 static frame_id tf_frames_find(const struct tf_frames *t, const struct tf_raw_frame *raw)
 {
 	if (OW_LIKELY(is_short(raw->bytes)))
@@ -357,7 +355,7 @@ static bool add_long(struct tf_frames *t, const struct tf_raw_frame *raw, frame_
 	return map_add(&t->by_bytes, raw->hash, (uint32_t)t->long_count++);
 }
 
-/* A frame that was not found. False without memory; nothing may be added then. */
+/* Adds a frame that was not found. False if memory runs out; then nothing may be added any more. */
 static bool tf_frames_add(struct tf_frames *t, const struct tf_raw_frame *raw, frame_id frame)
 {
 	struct tf_short_frame *slot;
@@ -372,8 +370,8 @@ static bool tf_frames_add(struct tf_frames *t, const struct tf_raw_frame *raw, f
 }
 
 #define IN_FILE (UINT64_C(1) << 63)
-#define FILE_BITS 40   /* of the offset in a file */
-#define SOURCE_BITS 22 /* of the source */
+#define FILE_BITS 40   /* bits of an offset in a file */
+#define SOURCE_BITS 22 /* bits of a source */
 
 struct known_text {
 	int64_t id;
@@ -381,13 +379,14 @@ struct known_text {
 };
 
 struct tf_code {
-	struct builder *b; /* while importing */
+	struct builder *b; /* used only while importing */
 	struct mem *mem;
-	uint64_t begin, end; /* this source's part of model.code, or of the places in files */
-	source_id in_file;   /* whose file has the traces; nil: model.code has */
-	bool any;	     /* there are some */
+	uint64_t begin, end; /* this source's part of model.code, or of the offsets in files */
+	/* the source whose file holds the traces; nil: model.code holds them */
+	source_id in_file;
+	bool any; /* there are traces */
 	struct map by_id;
-	struct known_text *texts; /* [0] is unused */
+	struct known_text *texts; /* index 0 is unused */
 	size_t count, cap;
 };
 
@@ -550,7 +549,8 @@ static void read_frame(struct raw_frame *raw, struct pb trace)
 		}
 }
 
-/* Older writers put the texts into the frame; where they are empty the ids count. */
+/* The text in a frame, or that of its id: older writers put texts into the frame; where these are empty the ids
+ * count. */
 static str_id text_or_id(struct tf_code *code, struct builder *b, struct str text, int64_t id)
 {
 	return text.len ? builder_str(b, text) : text_of(code, id);
@@ -607,7 +607,7 @@ static bool is_ours(const struct tf_code *code, const struct model *m, uint32_t 
 	return COLUMN_GET(m->op.code_size, op) && offset >= code->begin && offset < code->end;
 }
 
-/* Room for a batch; places are 32-bit numbers, and a frame takes two bytes at least. */
+/* Makes room for a batch of frames; indexes have 32 bits, and a frame takes at least two bytes. */
 static bool room_for_batch(struct builder *b, struct code_traces *to)
 {
 	if (to->count + BATCH >= UINT32_MAX ||
@@ -618,9 +618,9 @@ static bool room_for_batch(struct builder *b, struct code_traces *to)
 	return true;
 }
 
-/* Ops with traces of this source, in the order in which these lie. */
+/* Ops with traces of this source, in the order of the traces. */
 struct traced_ops {
-	uint32_t *list; /* NULL: all ops, those without among them */
+	uint32_t *list; /* NULL: all ops, including those without traces */
 	uint32_t count, size;
 };
 
@@ -632,7 +632,7 @@ static int by_place(const void *a, const void *b, void *arg)
 	return (x > y) - (x < y);
 }
 
-/* Traces in a file are read in the order of the file, which mostly is that of the ops. */
+/* Orders the ops by the position of their traces in the file, which is mostly their own order. */
 static bool order_ops(const struct tf_code *code, struct builder *b, struct traced_ops *ops)
 {
 	const struct model *m = b->m;
@@ -660,7 +660,7 @@ static bool order_ops(const struct tf_code *code, struct builder *b, struct trac
 	return true;
 }
 
-/* The raw trace of an op, and where the memory ends that it lies in. */
+/* The raw trace of an op, and the end of the memory that contains it. */
 static struct str trace_of(const struct tf_code *code, struct builder *b, struct window *window,
 			   uint32_t op, const char **end)
 {
@@ -705,7 +705,7 @@ static void read_trace(struct tf_code *code, struct builder *b, struct batch *ba
 	to->len[op] = (uint32_t)to->count - to->first[op];
 }
 
-/* The file with the traces. One that was changed since is not read. */
+/* Opens the file with the traces; a file that has changed since the import is not read. */
 static ow_status open_window(const struct tf_code *code, const struct model *m,
 			     struct window *window, struct ow_error *err)
 {
@@ -719,7 +719,7 @@ static ow_status open_window(const struct tf_code *code, const struct model *m,
 	return OW_OK;
 }
 
-/* All traces of the source as frames, outermost first. */
+/* Decodes all traces of the source to frames, outermost first. */
 static ow_status read_traces(struct tf_code *code, struct builder *b, struct code_traces *to)
 {
 	struct window window = { 0 };

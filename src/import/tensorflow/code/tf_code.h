@@ -16,26 +16,26 @@
 
 struct tf_code;
 
-/* NULL at the memory limit, with the builder failed. */
+/* NULL at the memory limit; then the builder has failed. */
 struct tf_code *tf_code_new(struct builder *b);
 void tf_code_free(struct tf_code *code);
 
-/* One entry of id_to_string. Of an id given twice the last text counts. */
+/* Adds one entry of id_to_string. If an id is given twice the last text counts. */
 void tf_code_string(struct tf_code *code, int64_t id, str_id text);
-/* The same from a message of a file, which has the id in field 1 and the text in field 2. */
+/* Adds an entry from a message in a file, which has the id in field 1 and the text in field 2. */
 void tf_code_read_string(struct tf_code *code, struct tf_read *r, const struct pb_stream_field *f);
-/* How many distinct ids there are. */
+/* The number of distinct ids. */
 size_t tf_code_strings(const struct tf_code *code);
 
-/* Before anything is added: raw messages stay in the file, if it is one. It is the builder's source, which the model
- * keeps open. Worth while where a file has little else that would have to be read again. */
+/* Called before anything is added: raw messages stay in the file, if the input is a file. It is the builder's
+ * source, which the model keeps open. Useful if a file has little else that would have to be read again. */
 void tf_code_stays(struct tf_code *code, const struct input *in);
-/* Adds raw CodeDef bytes, which are at `offset` in the source. Returns what op.code_offset should be. */
+/* Adds raw CodeDef bytes, which are at `offset` in the source. Returns the value for op.code_offset. */
 uint64_t tf_code_add(struct tf_code *code, struct str bytes, uint64_t offset);
-/* Appends raw CodeDef bytes to model.code, whatever tf_code_stays said; where they are is the caller's to note. */
+/* Appends raw CodeDef bytes to model.code, regardless of tf_code_stays; the caller stores their offset. */
 void tf_code_copy(struct tf_code *code, struct str bytes);
 
-/* The last call before the freeze; takes over `code`. */
+/* The last call before the freeze; takes ownership of `code`. */
 ow_status tf_code_defer(struct tf_code *code);
 
 #endif

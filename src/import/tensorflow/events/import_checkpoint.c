@@ -1,17 +1,17 @@
 /*
- * import_checkpoint.c: a checkpoint's index (V2) or table (V1) becomes tensors: name, type, shape and
- * bytes of every variable. Ops of those names get the type _checkpoint_variables, as in tfprof; when
- * the checkpoint comes alone, the variables themselves become ops, so that the views have something
- * to show. The values stay in the file; the public interface reads them when they are asked for.
+ * import_checkpoint.c: reads a checkpoint's index (V2) or table (V1) as tensors: name, type, shape and bytes of every
+ * variable. Ops of those names get the type _checkpoint_variables, as in tfprof; when the checkpoint is the only input,
+ * the variables themselves become ops, so that the views have something to show. The values stay in the file; the
+ * public interface reads them on demand.
  */
 #include "import/importer.h"
 #include "import/common/model_text.h"
 #include "wire/tensorflow/checkpoint.h"
 
 #define VARIABLE_TYPE "_checkpoint_variables"
-#define LISTED 10 /* variables listed as facts */
+#define LISTED 10 /* limit of variables listed as facts */
 
-/* By the last 8 bytes of a table. */
+/* Recognises a table by its last 8 bytes. */
 static int sniff(const struct sniff *s)
 {
 	static const char magic[8] = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
@@ -21,7 +21,7 @@ static int sniff(const struct sniff *s)
 	return memcmp(s->tail.ptr + s->tail.len - 8, magic, 8) == 0 ? 95 : 0;
 }
 
-/* Whether there is nothing but checkpoints. */
+/* Whether all inputs are checkpoints. */
 static bool is_alone(const struct builder *b)
 {
 	const struct model *m = b->m;
@@ -32,7 +32,7 @@ static bool is_alone(const struct builder *b)
 	return true;
 }
 
-/* A variable's name, with what is not UTF-8 replaced. */
+/* The name of a variable; bytes that are not UTF-8 are replaced. */
 static str_id name_of(struct builder *b, struct str name, bool *repaired)
 {
 	if (OW_LIKELY(utf8_valid(name)))
@@ -41,7 +41,7 @@ static str_id name_of(struct builder *b, struct str name, bool *repaired)
 	return utf8_repair(b, name);
 }
 
-/* The op of a variable, with its type; nil when the graph has none. */
+/* Marks the op of a variable with its type; nil when the graph has no such op. */
 static op_id mark_op(struct builder *b, str_id name, shape_id shape, str_id type, bool alone)
 {
 	op_id op = builder_find_op(b, name);
@@ -69,7 +69,7 @@ static void list_variable(struct builder *b, fact_id list, const struct checkpoi
 	fact_int(b, item, NULL, (int64_t)MIN(var->bytes, (uint64_t)INT64_MAX));
 }
 
-/* tfprof takes the static shape of a scalar to be [1]. */
+/* The shape for the op: tfprof treats the static shape of a scalar as [1]. */
 static shape_id op_shape(struct builder *b, const struct checkpoint_var *var, shape_id shape)
 {
 	return var->rank == 0 ? builder_shape(b, &(int64_t){ 1 }, 1) : shape;
@@ -112,7 +112,7 @@ static uint64_t add_variables(struct builder *b, const struct checkpoint *c)
 	return bytes;
 }
 
-/* TensorFlow's own words, where it is, and what can be done. */
+/* Reports damage with TensorFlow's own words, the position, and what the user can do. */
 static ow_status tell_damage(struct import_ctx *ctx, ow_status status)
 {
 	const struct ow_error why = ctx->err ? *ctx->err : (struct ow_error){ 0 };

@@ -1,8 +1,8 @@
 /*
- * import_tfevents.c: TensorBoard event files (events.out.tfevents.*): records with CRCs, each an Event.
- * The graphs and every tagged run metadata inside are read by the readers of those formats, in place;
- * graphs first, wherever they are, so that run metadata finds its ops. Summaries, log messages and
- * session marks are counted only. Damaged records are skipped and counted in notes.
+ * import_tfevents.c: reads TensorBoard event files (events.out.tfevents.*): records with CRCs, each an Event. The
+ * graphs and every tagged run metadata inside are read by the readers of those formats, in place; graphs first,
+ * wherever they are, so that run metadata finds its ops. Summaries, log messages and session marks are only counted.
+ * Damaged records are skipped and counted in notes.
  */
 #include "import/importer.h"
 #include "base/vec.h"
@@ -11,8 +11,9 @@
 #include "wire/protobuf/pb_stream.h"
 #include "wire/tensorflow/tfrecord.h"
 
-#define SEARCHED ((size_t)64 << 10) /* for a first good record, when the file begins with damage */
-#define TAG_MAX 4096		    /* bytes of a tag that are looked at */
+/* bytes searched for a first good record, when the file begins with damage */
+#define SEARCHED ((size_t)64 << 10)
+#define TAG_MAX 4096 /* limit of bytes of a tag that are read */
 
 /* Event { wall_time #1, step #2, oneof … } */
 enum event_field {
@@ -45,11 +46,11 @@ struct range {
 struct run {
 	struct range metadata;
 	str_id tag;
-	int64_t number; /* TF_NEXT_STEP when it is unknown */
+	int64_t number; /* step number; TF_NEXT_STEP when it is unknown */
 };
 
 struct events {
-	struct import_ctx ctx; /* a copy whose error is ours, for nested messages */
+	struct import_ctx ctx; /* a copy with its own error, for nested messages */
 	struct builder *b;
 	struct ow_error nested;
 	struct tfrecord records;
@@ -61,7 +62,7 @@ struct events {
 	size_t run_count, run_cap;
 };
 
-/* A record of an event file begins with the wall time. */
+/* Whether a record of an event file begins here: its first field is the wall time. */
 static bool is_event_at(const struct sniff *s, size_t at)
 {
 	const unsigned char *bytes = (const unsigned char *)s->head.ptr + at;
@@ -81,7 +82,7 @@ static int sniff(const struct sniff *s)
 	if (is_event_at(s, 0))
 		return 95;
 	if (tfrecord_header((const unsigned char *)s->head.ptr, &len) && len < s->size)
-		return 30; /* records of something else; loading says so */
+		return 30; /* records of another kind; loading reports it */
 	for (size_t i = 1; i < MIN(s->head.len, SEARCHED); i++)
 		if (is_event_at(s, i))
 			return 40;
@@ -99,7 +100,7 @@ static bool add_range(struct events *e, struct range **ranges, size_t *count, si
 	return true;
 }
 
-/* The number at the end of a tag, as in "step_100". */
+/* Reads the number at the end of a tag, as in "step_100". */
 static bool number_of_tag(struct str tag, int64_t *number)
 {
 	size_t begin = tag.len;
@@ -157,7 +158,7 @@ static void read_field(struct events *e, struct pb_stream *s, const struct pb_st
 		read_tagged_run(e, s, f);
 }
 
-/* One record whose CRC is right; what is in it may still be no Event. */
+/* Reads one record whose CRC is right; its content may still not be an Event. */
 static ow_status read_event(struct events *e)
 {
 	uint64_t begin = e->records.data_offset;
@@ -192,7 +193,7 @@ static ow_status read_records(struct events *e)
 	return e->records.status;
 }
 
-/* A nested message that could not be used is a note; only trouble with memory or the disk ends it. */
+/* Turns the failure of a nested message into a note; only failures of memory or the disk end the import. */
 static ow_status nested_status(struct events *e, ow_status status, uint64_t offset,
 			       const char *what)
 {
@@ -225,7 +226,7 @@ static ow_status read_graphs(struct events *e)
 	return OW_OK;
 }
 
-/* Mostly the same graphs once more, but these know which variables are trainable. */
+/* Reads meta graphs: mostly the same graphs once more, but with the list of trainable variables. */
 static ow_status read_meta_graphs(struct events *e)
 {
 	fact_id list = { 0 };
@@ -243,7 +244,7 @@ static ow_status read_meta_graphs(struct events *e)
 	return OW_OK;
 }
 
-/* Whether the number is new in this file. A job that was restarted repeats numbers. */
+/* Whether the step number is new in this file. A job that was restarted repeats numbers. */
 static bool first_use(struct events *e, struct map *used, size_t run)
 {
 	uint64_t hash = map_hash_u64((uint64_t)e->runs[run].number, 3);

@@ -1,7 +1,8 @@
 /*
- * import_graphdef.c: GraphDef, binary or text: the nodes of a TensorFlow graph become ops, edges and static shapes. Also
- * reads the graphs in meta graphs, saved models and event files (tf_graph.h). Function bodies of the library and all
- * attributes but three are skipped; their places are kept, and tf_library.c and tf_node.c read them on demand.
+ * import_graphdef.c: reads GraphDef, binary or text: the nodes of a TensorFlow graph become ops, edges and static
+ * shapes. It also reads the graphs in meta graphs, saved models and event files (tf_graph.h). Function bodies of the
+ * library and all attributes but three are skipped; their offsets are kept, and tf_library.c and tf_node.c read them on
+ * demand.
  */
 #include "import/importer.h"
 #include "base/vec.h"
@@ -10,27 +11,27 @@
 #include "import/tensorflow/tf_read.h"
 #include "import/tensorflow/shapes/tf_shape.h"
 
-/* A record larger than this (a Const with its data) is walked field by field instead of being brought
- * into memory; an attribute larger than this cannot be one of those we want. */
+/* A record larger than this (a Const with its data) is read field by field instead of as a whole; an attribute
+ * larger than this cannot be one that is needed. */
 #define WHOLE_RECORD ((uint64_t)1 << 20)
 #define QUADRATIC_INPUTS 24
 
-/* Names of the nodes to come. Looking a name up takes three steps, each into memory that is far away:
- * slot, entry, text. So each step is taken for another node ahead, and the next finds it in the cache. */
-#define AHEAD 16      /* nodes, a power of two */
+/* Look-ahead for the names of the next nodes. Looking up a name takes three steps, each of which reads memory that
+ * is not in the cache: slot, entry, text. So each step is prefetched for a node further ahead. */
+#define AHEAD 16      /* number of nodes, a power of two */
 #define AHEAD_STEP 4  /* nodes between one step and the next */
-#define AHEAD_NAMES 4 /* of a node: its own and its first inputs */
+#define AHEAD_NAMES 4 /* names per node: its own and its first inputs */
 
-/* A node that was found ahead of reading it. */
+/* A node that was scanned ahead of reading it. */
 struct ahead_node {
-	uint64_t offset; /* of its record */
+	uint64_t offset; /* offset of its record */
 	unsigned count;
 	uint64_t hash[AHEAD_NAMES];
-	uint32_t found[AHEAD_NAMES]; /* a text with that hash, or 0 */
+	uint32_t found[AHEAD_NAMES]; /* for each name: an interned text with the same hash, or 0 */
 };
 
 struct ahead {
-	uint64_t next; /* offset of the next record to look at */
+	uint64_t next; /* offset of the next record to scan */
 	unsigned at;
 	struct ahead_node nodes[AHEAD];
 };
@@ -42,18 +43,18 @@ struct graph {
 	struct ahead ahead;
 	uint32_t input_base;
 	uint64_t nodes, inputs, control_inputs, functions, duplicates, bad_ports;
-	uint64_t repeated; /* nodes that an earlier input has, too, with the same type */
-	uint32_t first_op; /* of this graph */
+	uint64_t repeated; /* nodes that an earlier input also has, with the same type */
+	uint32_t first_op; /* first op of this graph */
 	uint64_t bad_port_offset, duplicate_offset;
 	int64_t producer;
 	bool has_producer;
-	bool nested; /* in a file that may have several graphs */
+	bool nested; /* the file may contain several graphs */
 	bool count_only;
 	bool first_graph;
 	uint64_t reserve_at;
 	uint32_t prefaulted; /* see tf_prefault_rows */
-	uint64_t begin;	     /* where the message begins */
-	uint64_t unknown;    /* nodes that are not ops, when only counting */
+	uint64_t begin;	     /* offset at which the message begins */
+	uint64_t unknown;    /* number of nodes that are not ops of the model, when only counting */
 };
 
 /* The node being read. Its edges and outputs are in the model's tables already. */
@@ -62,12 +63,12 @@ struct node {
 	shape_id shape;
 	uint32_t input_first, output_first;
 	uint64_t inputs, control_inputs;
-	const struct ahead_node *ahead; /* its names, or NULL */
-	unsigned names;			/* that were read */
-	bool is_new;			/* no op can have its name */
+	const struct ahead_node *ahead; /* its names from the look-ahead, or NULL */
+	unsigned names;			/* number of names that were read */
+	bool is_new;			/* the name is new, so no op can have it */
 };
 
-/* The next name of a node, its own or that of an input. */
+/* Interns the next name of a node: its own or that of an input. */
 static str_id node_text(struct graph *g, struct node *n, struct str text)
 {
 	const struct ahead_node *ahead = n->ahead;
@@ -81,7 +82,7 @@ static str_id node_text(struct graph *g, struct node *n, struct str text)
 	return tf_text_hashed(&g->r, text, ahead->hash[at]);
 }
 
-/* "name", "name:1", "^name"; the port is cut off first, then one ^. */
+/* Splits "name", "name:1" or "^name"; the port is cut off first, then one ^. */
 static struct str input_name(struct str text, struct str *port, bool *control)
 {
 	size_t colon = str_find_char(text, ':');
@@ -140,7 +141,8 @@ static void copy_ports_hashed(struct builder *b, uint32_t first, uint32_t end)
 	map_release(&last);
 }
 
-/* tfprof keeps one port per producer, that of the last input that names it. */
+/* Sets the same port for all edges from one producer, that of the last input: tfprof keeps one port for each
+ * producer. */
 static void share_ports(struct builder *b, uint32_t first)
 {
 	struct op_input_table *t = &b->m->op_input;
@@ -164,7 +166,8 @@ static void add_outputs(struct graph *g, struct node *n, struct str message)
 	struct builder *b = g->r.b;
 	struct pb_field f;
 
-	b->m->op_output.count = n->output_first; /* of an attribute given twice the last counts */
+	/* if an attribute is given twice the last one counts */
+	b->m->op_output.count = n->output_first;
 	while (pb_next(&list, &f)) {
 		if (f.tag != PB_TAG(7, PB_BYTES))
 			continue;
@@ -189,7 +192,7 @@ static enum attr attr_of(struct str key)
 	return ATTR_OTHER;
 }
 
-/* One entry of the map of attributes; the values are a oneof, whose last member counts. */
+/* Reads one entry of the map of attributes; the value is a oneof, whose last member counts. */
 static enum pb_problem add_attr(struct graph *g, struct node *n, struct str message)
 {
 	struct pb entry = pb_over(message.ptr, message.len);
@@ -313,7 +316,7 @@ static void add_node(struct graph *g, const struct node *n, uint64_t offset, uin
 				     .record_size = (uint32_t)MIN(size, (uint64_t)UINT32_MAX) });
 }
 
-/* A record in one piece. */
+/* Reads a record that is completely in memory. */
 static bool read_whole_node(struct graph *g, struct node *n, struct str bytes, uint64_t offset)
 {
 	struct pb record = pb_over(bytes.ptr, bytes.len);
@@ -334,7 +337,7 @@ static bool read_whole_node(struct graph *g, struct node *n, struct str bytes, u
 	return false;
 }
 
-/* A record too large to be worth having in memory: its small fields one by one. */
+/* Reads a large record field by field, only the small fields. */
 static bool read_large_node(struct graph *g, struct node *n, const struct pb_stream_field *f)
 {
 	struct pb_stream_field part;
@@ -380,7 +383,7 @@ static void end_node(struct graph *g, const struct node *n, bool whole, uint64_t
 		drop_rows(g->r.b->m, n);
 }
 
-/* A node that is not whole in the window. */
+/* Reads a node that is not completely in the window. */
 static void read_node(struct graph *g, const struct pb_stream_field *f)
 {
 	struct node n = begin_node(g);
@@ -394,7 +397,7 @@ static void read_node(struct graph *g, const struct pb_stream_field *f)
 	end_node(g, &n, whole, f->offset, f->size);
 }
 
-/* Names of the record at ahead.next, if it is in the window already. */
+/* Scans the names of the record at ahead.next, if it is in the window already. */
 static void scan_ahead(struct graph *g)
 {
 	const struct window *w = &g->r.window;
@@ -433,7 +436,7 @@ static void scan_ahead(struct graph *g)
 	}
 }
 
-/* `at`: where the node after the current one begins. */
+/* Prefetches the names of the next nodes; `at` is the offset of the node after the current one. */
 static void look_ahead(struct graph *g, uint64_t at)
 {
 	const struct strings *s = &g->r.b->m->strings;
@@ -451,7 +454,7 @@ static void look_ahead(struct graph *g, uint64_t at)
 		__builtin_prefetch(found.ptr);
 		__builtin_prefetch(found.ptr + found.len);
 	}
-	if (a->next < at) { /* it fell behind at the end of the window */
+	if (a->next < at) { /* the look-ahead fell behind at the end of the window */
 		a->next = at;
 		for (unsigned i = 1; i < 3 * AHEAD_STEP; i++)
 			scan_ahead(g);
@@ -467,7 +470,7 @@ static const struct ahead_node *ahead_of(const struct graph *g, uint64_t offset)
 	return node->offset == offset ? node : NULL;
 }
 
-/* Edges to the ops they name. Those to later graphs stay for the freeze. */
+/* Sets the ops of edges by name. Edges to later graphs are resolved by the freeze. */
 static void resolve_inputs(struct graph *g)
 {
 	struct model *m = g->r.b->m;
@@ -528,7 +531,7 @@ static void note_oddities(struct graph *g)
 {
 	struct builder *b = g->r.b;
 
-	if (g->repeated) /* a meta graph beside the text of its graph */
+	if (g->repeated) /* a meta graph together with the text of its graph */
 		builder_note_many(
 			b, NOTE_INFO, OW_NO_OFFSET, g->repeated,
 			"nodes are in an earlier input, too, with the same name and type: "
@@ -566,7 +569,7 @@ static void reserve_tables(struct graph *g)
 			   g->r.stream.ends[0] - g->begin);
 }
 
-/* A field that is not whole in the window, or no node. */
+/* Reads a field that is not completely in the window, or is not a node. */
 static bool read_other(struct graph *g, const struct pb_stream_field *f)
 {
 	switch (f->tag) {
@@ -588,7 +591,7 @@ static bool read_other(struct graph *g, const struct pb_stream_field *f)
 	return true;
 }
 
-/* Nodes that are whole in the window; stops before anything else. */
+/* Reads nodes that are completely in the window; stops before anything else. */
 static void read_nodes(struct graph *g, struct pb_bulk *bulk)
 {
 	struct pb_field f;

@@ -1,8 +1,8 @@
 /*
- * import_metagraph.c: MetaGraphDef, binary or text: what tf.train.export_meta_graph writes, and the .meta file beside a
- * checkpoint. Also reads those in saved models and event files (tf_graph.h). Its graph is read by import_graphdef.c.
- * Of the collections only trainable_variables is read; signatures, assets, the saver and the object graph are counted
- * or skipped.
+ * import_metagraph.c: reads MetaGraphDef, binary or text, which tf.train.export_meta_graph writes, and the .meta file
+ * beside a checkpoint. It also reads those in saved models and event files (tf_graph.h). import_graphdef.c reads the
+ * graph. Of the collections only trainable_variables is read; signatures, assets, the saver and the object graph are
+ * counted or skipped.
  */
 #include "import/importer.h"
 #include "import/tensorflow/graph/tf_graph.h"
@@ -17,10 +17,10 @@ struct meta {
 	uint64_t graph_begin, graph_end;
 	bool has_graph, any_field, count_only;
 	int64_t collections, signatures, trainable;
-	uint64_t missing; /* trainable variables that are not nodes */
+	uint64_t missing; /* number of trainable variables that are not nodes */
 };
 
-/* MetaInfoDef, field by field: its list of ops can be large. */
+/* Reads MetaInfoDef field by field, because its list of ops can be large. */
 static void read_info(struct meta *m, const struct pb_stream_field *f)
 {
 	struct builder *b = m->r.b;
@@ -50,7 +50,7 @@ static void read_info(struct meta *m, const struct pb_stream_field *f)
 	pb_stream_leave(&m->r.stream);
 }
 
-/* "name:0" of a variable's output. */
+/* Marks the variable whose output is "name:0" as trainable. */
 static void mark_trainable(struct meta *m, struct str name)
 {
 	struct model *model = m->r.b->m;
@@ -69,7 +69,7 @@ static void mark_trainable(struct meta *m, struct str name)
 				   builder_str(m->r.b, STR("_trainable_variables")));
 }
 
-/* VariableDef: only its name, the first field. */
+/* Reads the name of a VariableDef, its first field. */
 static void read_variable(struct meta *m, const struct pb_stream_field *f)
 {
 	struct pb_field field;
@@ -88,7 +88,7 @@ static void read_variable(struct meta *m, const struct pb_stream_field *f)
 		tf_damaged(&m->r, f, &r, bytes);
 }
 
-/* NodeList holds names, BytesList serialized VariableDefs: both are lists in field 1. */
+/* Reads a list of variables: NodeList holds names, BytesList serialized VariableDefs; both are lists in field 1. */
 static void read_variables(struct meta *m, const struct pb_stream_field *kind)
 {
 	struct pb_stream_field f;
@@ -123,7 +123,7 @@ static void read_collection_def(struct meta *m, const struct pb_stream_field *va
 	pb_stream_leave(&m->r.stream);
 }
 
-/* An entry of collection_def; true when its key is trainable_variables. */
+/* Whether an entry of collection_def has the key trainable_variables. */
 static bool is_trainable(struct meta *m, const struct pb_stream_field *key)
 {
 	const struct str wanted = STR("trainable_variables");
@@ -150,7 +150,7 @@ static void read_collection(struct meta *m, const struct pb_stream_field *f)
 	pb_stream_leave(&m->r.stream);
 }
 
-/* First pass: everything but the variables, which need the ops of the graph. */
+/* First pass: reads everything but the variables, which need the ops of the graph. */
 static void read_fields(struct meta *m)
 {
 	struct pb_stream_field f;
@@ -220,7 +220,7 @@ ow_status tf_meta_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, fac
 	OW_TRY(read_graph(&m, unknown));
 	if (count_only || !m.collections)
 		return builder_status(ctx->b);
-	/* The first pass has reported the damage. */
+	/* Second pass; the first pass has reported the damage. */
 	tf_read_begin(&m.r, ctx, "MetaGraphDef", begin, end);
 	read_collections(&m);
 	fact_int(ctx->b, facts, "trainable_variables", m.trainable);

@@ -1,6 +1,6 @@
 /*
- * import_savedmodel.c: SavedModel, binary or text: saved_model.pb. The graph of the first meta graph is
- * used; the others are counted, and a note says when they have nodes that the first has not.
+ * import_savedmodel.c: reads SavedModel, binary or text: saved_model.pb. The graph of the first meta graph is used; the
+ * others are counted, and a note says when they have nodes that the first has not.
  */
 #include "import/importer.h"
 #include "import/tensorflow/graph/tf_graph.h"

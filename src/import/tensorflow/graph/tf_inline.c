@@ -1,7 +1,8 @@
 /*
- * tf_inline.c: copies the bodies of called functions into the graph (tf_inline.h), for tf_finish.c. Calls are opened in the order they are found, those inside a body after all before them. A
- * function may be called again and again, so a small file can stand for endlessly many ops: opening stops at OPS_MAX and
- * a function that is being opened is not opened inside itself.
+ * tf_inline.c: copies the bodies of called functions into the graph (tf_inline.h), for tf_finish.c. Calls are inlined
+ * in the order they are found; those inside a body come after all earlier ones. A function may be called any number of
+ * times, so a small file can stand for endlessly many ops: inlining stops at OPS_MAX, and a function is not inlined
+ * inside itself.
  */
 #include "import/tensorflow/graph/tf_inline.h"
 
@@ -9,16 +10,16 @@
 
 #include "import/tensorflow/graph/tf_library.h"
 
-#define OPS_MAX 250000 /* in bodies, plus */
-#define OPS_PER_OP 4   /* as many times the ops of the graph */
+#define OPS_MAX 250000 /* limit of ops in inlined bodies, plus … */
+#define OPS_PER_OP 4   /* … this many times the ops of the graph */
 #define DEPTH_MAX 64
 #define BRANCHES_MAX 64
-#define NAME_STEP 256 /* bytes of a name that count as much as an op */
+#define NAME_STEP 256 /* this many bytes of a name count as much as an op */
 
 static const struct kind {
 	const char *type;
 	enum tf_call_kind kind;
-	uint32_t skip; /* inputs before those of the function */
+	uint32_t skip; /* number of inputs before those of the function */
 	const char *attrs[2];
 } KINDS[] = {
 	{ "PartitionedCall", TF_CALL_PLAIN, 0, { "f" } },
@@ -35,19 +36,20 @@ static const struct kind {
 
 enum why { WHY_OPENED, WHY_MISSING, WHY_UNUSABLE, WHY_RECURSION, WHY_TOO_MANY, WHY_COUNT };
 
-/* A call that is to be opened. */
+/* A call that is to be inlined. */
 struct pending {
 	uint32_t op;
-	uint32_t parent;   /* the pending call in whose body it is; 0 for the graph */
-	uint32_t function; /* that body's */
+	uint32_t parent;   /* the pending call whose body contains it; 0 for the graph */
+	uint32_t function; /* function of that body */
 	uint32_t depth;
 };
 
-/* A function that a call runs, and where its ops go. */
+/* A function that a call runs, and where its ops are placed. */
 struct branch {
 	uint32_t function;
 	const struct tf_body *body;
-	char label[32]; /* between the names of the call and of the node; empty for a plain call */
+	/* text between the names of the call and of the node; empty for a plain call */
+	char label[32];
 };
 
 struct inliner {
@@ -56,13 +58,13 @@ struct inliner {
 	struct tf_reader *reader;
 	struct tf_calls *calls;
 	struct tf_library library;
-	struct arena scratch; /* of one call */
+	struct arena scratch; /* memory for one call */
 	struct buf name;
-	struct pending *pending; /* [0] is unused */
+	struct pending *pending; /* index 0 is unused */
 	size_t pending_count, pending_cap, next;
 	str_id kinds[ARRAY_COUNT(KINDS)];
 	str_id arg_type;
-	uint64_t room; /* for further ops */
+	uint64_t room; /* number of ops that may still be added */
 	uint64_t added, opened, loops, closed[WHY_COUNT];
 };
 
@@ -101,7 +103,7 @@ static bool is_open(const struct inliner *in, const struct pending *p, uint32_t 
 	return false;
 }
 
-/* A name that no op has; an op that is known from a run only is the one that is meant. */
+/* A name that no op has; if a run recorded an op with this name, that op is used. */
 static str_id free_name(struct inliner *in, const char *label, struct str call, struct str node,
 			uint32_t *known)
 {
@@ -155,7 +157,7 @@ static uint32_t define_op(struct inliner *in, uint32_t op, const struct op_row *
 	return op;
 }
 
-/* 0 when it cannot be added. */
+/* Adds an op; 0 when it cannot be added. */
 static uint32_t add_op(struct inliner *in, const char *label, struct str call, struct str node,
 		       struct op_row *row)
 {
@@ -219,7 +221,7 @@ static void add_edges(struct inliner *in, const struct tf_body_node *node, uint3
 	m->op.input_count[op] = m->op_input.count - first;
 }
 
-/* The body of one branch; what it returns goes to `returns`, which has room for `outputs`. */
+/* Copies the body of one branch; its return values go to `returns`, which has room for `outputs`. */
 static ow_status copy_body(struct inliner *in, uint32_t at, const struct branch *branch,
 			   const struct tf_return *args, struct tf_return *returns,
 			   uint32_t outputs)
@@ -275,7 +277,7 @@ static struct tf_return *call_args(struct inliner *in, uint32_t op, uint32_t ski
 	return args;
 }
 
-/* Arguments of one function: as many as it takes. */
+/* The arguments of one function: as many as it takes. */
 static struct tf_return *fit_args(struct inliner *in, const struct tf_return *given, uint32_t count,
 				  uint32_t want)
 {
@@ -290,8 +292,8 @@ static struct tf_return *fit_args(struct inliner *in, const struct tf_return *gi
 	return args;
 }
 
-/* A loop gives its functions what came round, which has the shape of what entered but no longer its value; an op of its
- * own stands for that. What the body hands on unchanged needs none. */
+/* The arguments of a loop's functions in later iterations: they have the shape of the initial values but not their
+ * values, so a separate op stands for each. Values that the body passes on unchanged need none. */
 static ow_status loop_args(struct inliner *in, uint32_t at, const struct branch *branch,
 			   const struct tf_body *loop_body, uint32_t loop_returns,
 			   struct tf_return *args)
@@ -323,7 +325,7 @@ static ow_status loop_args(struct inliner *in, uint32_t at, const struct branch 
 	return builder_status(in->b);
 }
 
-/* The graph shows what the call waits for: the ends of its bodies, as control inputs. */
+/* Adds the last ops of the bodies as control inputs of the call, because the call waits for them. */
 static void add_ends(struct inliner *in, const struct tf_call *call)
 {
 	struct model *m = in->m;
@@ -454,7 +456,7 @@ static enum why find_branches(struct inliner *in, uint32_t at, const struct kind
 		for (uint32_t i = 0; *count < BRANCHES_MAX; i++) {
 			struct str name;
 
-			/* Reading a body reads over the attributes. */
+			/* Read again, because reading a body overwrites the attributes. */
 			tf_reader_node(in->reader, op, &node);
 			name = tf_attr_function(&node, kind->attrs[attr], i);
 			if (!name.ptr)

@@ -1,10 +1,9 @@
 /*
- * tf_inline.h: calls of functions are opened: every node of the body becomes an op of the model, named as TensorFlow names
- * it when it inlines the call (`call/node`), and reads what the call was given. So the work inside is counted, shown under the
- * call in the scope view, and met by what a run recorded. Called by tf_finish before shapes flow.
- *
- * Opened are PartitionedCall and its kin, direct calls, both branches of If, all of Case, body and condition of While. Not
- * opened are functions that no op of the graph calls, those of datasets, and recursion.
+ * tf_inline.h: inlines calls of functions: every node of the body becomes an op of the model, named as TensorFlow names
+ * it when it inlines the call (`call/node`), with the call's arguments as inputs. So the work inside is counted, shown
+ * under the call in the scope view, and matched with what a run recorded. tf_finish calls it before shape inference.
+ * Inlined are PartitionedCall and similar ops, direct calls, both branches of If, all of Case, body and condition of
+ * While. Not inlined are functions that no op of the graph calls, those of datasets, and recursion.
  */
 #ifndef IMPORT_TF_INLINE_H
 #define IMPORT_TF_INLINE_H
@@ -13,7 +12,7 @@
 
 enum tf_call_kind { TF_CALL_PLAIN, TF_CALL_BRANCHES, TF_CALL_LOOP };
 
-/* What a call returns: an output of an op; op 0 when unknown. */
+/* A return value of a call: an output of an op; op 0 when unknown. */
 struct tf_return {
 	uint32_t op;
 	int32_t port;
@@ -22,24 +21,26 @@ struct tf_return {
 struct tf_call {
 	uint32_t op;
 	enum tf_call_kind kind;
-	uint32_t first, branches, outputs; /* returns[first + branch * outputs + output] */
+	/* the values are returns[first + branch * outputs + output] */
+	uint32_t first, branches, outputs;
 };
 
 struct tf_calls {
 	struct mem *mem;
-	struct tf_call *calls; /* [0] is unused */
+	struct tf_call *calls; /* index 0 is unused */
 	size_t count, cap;
 	struct tf_return *returns;
 	size_t return_count, return_cap;
-	uint32_t *of_op; /* per op: its call, 0 when it is none; NULL without calls */
+	/* for each op: its call, 0 when it is not a call; NULL if there are no calls */
+	uint32_t *of_op;
 	size_t op_count;
 };
 
-/* Adds the ops of all bodies to the model, and notes. Release in any case. */
+/* Adds the ops of all bodies to the model, and notes. The caller releases `calls` in any case. */
 ow_status tf_inline(struct tf_calls *calls, struct builder *b, struct tf_reader *reader);
 void tf_calls_release(struct tf_calls *calls);
 
-/* The call that an op is; NULL when it is none, or was not opened. */
+/* The call of an op; NULL when the op is not a call, or was not inlined. */
 static inline const struct tf_call *tf_call_of(const struct tf_calls *calls, uint32_t op)
 {
 	return calls && calls->of_op && op < calls->op_count && calls->of_op[op]

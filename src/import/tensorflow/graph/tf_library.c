@@ -1,6 +1,7 @@
 /*
- * tf_library.c: finds functions in the libraries of graphs and reads their bodies (tf_library.h). A FunctionDef is walked twice: once for the names of its nodes, once for their edges, since
- * nodes come in any order. Damage inside a function makes it unusable and nothing else.
+ * tf_library.c: finds functions in the libraries of graphs and reads their bodies (tf_library.h). A FunctionDef is read
+ * twice: once for the names of its nodes, once for their edges, because nodes come in any order. Damage inside a
+ * function makes only this function unusable.
  */
 #include "import/tensorflow/graph/tf_library.h"
 
@@ -11,7 +12,7 @@
 #include "wire/protobuf/pb_stream.h"
 
 #define SIGNATURE_MAX ((uint64_t)16 << 20)
-#define RESULTS_MAX 1024 /* of a direct call, that are looked for by name */
+#define RESULTS_MAX 1024 /* limit of results of a direct call that are searched by name */
 
 static const struct {
 	const char *type, *names;
@@ -21,7 +22,7 @@ static const struct {
 #undef OUTPUTS
 };
 
-/* One function while its body is read. */
+/* State while the body of a function is read. */
 struct reading {
 	struct tf_library *l;
 	const struct tf_function *function;
@@ -60,7 +61,7 @@ static bool add_function(struct tf_library *l, const struct tf_function *f)
 	return true;
 }
 
-/* An argument or a result: its name, and whether it stands for many. */
+/* Reads the name of an argument or result; sets function->lists if it stands for several tensors. */
 static struct str read_arg(struct tf_function *function, const struct pb_field *field)
 {
 	struct pb message = pb_message(field);
@@ -100,7 +101,7 @@ static bool read_args(struct tf_library *l, struct tf_function *function, struct
 	return true;
 }
 
-/* An OpDef, which is in one piece. */
+/* Reads an OpDef, which is completely in memory. */
 static void read_signature(struct tf_library *l, struct tf_function *function, struct str bytes)
 {
 	struct pb whole = pb_over(bytes.ptr, bytes.len), r = whole;
@@ -184,7 +185,7 @@ void tf_library_release(struct tf_library *l)
 	arena_release(&l->arena);
 }
 
-/* Arguments come first: 1 .. arg_count, then nodes. 0 when there is none. */
+/* The number of a name: 1 .. arg_count for arguments, then nodes. 0 when it is unknown. */
 static uint32_t find_local(const struct reading *r, struct str name)
 {
 	struct map_iter it = map_find(&r->l->local, str_hash(name));
@@ -226,7 +227,7 @@ static bool read_node_name(struct reading *r, struct tf_body_node *node)
 	return true;
 }
 
-/* Place of a name in a list of words; -1 when it is not there. */
+/* The index of a name in a list of words; -1 when it is not there. */
 static int32_t place_of(struct str names, struct str name)
 {
 	struct str piece;
@@ -237,7 +238,7 @@ static int32_t place_of(struct str names, struct str name)
 	return -1;
 }
 
-/* A direct call names the results of the function it calls. */
+/* The index of a result: a direct call names the results of the function that it calls. */
 static int32_t result_of(const struct tf_function *function, struct str name)
 {
 	for (uint32_t i = 0; i < MIN(function->return_count, (uint32_t)RESULTS_MAX); i++)
@@ -246,7 +247,7 @@ static int32_t result_of(const struct tf_function *function, struct str name)
 	return -1;
 }
 
-/* Number of the first output with that name; negative when it is unknown. */
+/* The number of the first output with that name; negative when it is unknown. */
 static int32_t output_base(const struct tf_library *l, const struct tf_body_node *node,
 			   struct str name)
 {
@@ -260,7 +261,7 @@ static int32_t output_base(const struct tf_library *l, const struct tf_body_node
 	for (size_t i = 0; i < ARRAY_COUNT(OUTPUT_NAMES); i++)
 		if (str_eq(type, str_from(OUTPUT_NAMES[i].type)))
 			return place_of(str_from(OUTPUT_NAMES[i].names), name);
-	/* Those that have a rule and several names are all above. */
+	/* Op types that have a rule and several named outputs are all in the table above. */
 	return node->output_count > 1 && !tf_rule_find(type) ? -1 : 0;
 }
 
@@ -272,7 +273,7 @@ static int32_t port_of(const struct tf_library *l, const struct tf_body_node *no
 	return base < 0 || number < 0 || number > INT32_MAX - base ? -1 : base + (int32_t)number;
 }
 
-/* "arg", "arg:0", "node:output:0", "node:output" or "^node". */
+/* Reads an input: "arg", "arg:0", "node:output:0", "node:output" or "^node". */
 static struct tf_wire read_wire(const struct reading *r, struct str text)
 {
 	const struct tf_wire nowhere = { .from = TF_FROM_NOWHERE };
@@ -408,7 +409,7 @@ static bool read_wires(struct reading *r)
 	return true;
 }
 
-/* An entry of the map from results to what they are. */
+/* Reads an entry of the map from results to the tensors that they return. */
 static void read_return(struct reading *r, struct str entry)
 {
 	struct pb message = pb_over(entry.ptr, entry.len);

@@ -1,7 +1,8 @@
 /*
- * tf_node.c: reads the attributes of graph nodes from the source, on demand (tf_node.h). Nodes are read in the order of the graph, which is nearly that of the file,
- * so a buffer slides forward; a jump reads just the one definition. A definition above LARGE bytes
- * holds a tensor of weights: it is walked field by field and its large fields are never read.
+ * tf_node.c: reads the attributes of graph nodes from the source, on demand (tf_node.h). Nodes are read in the order of
+ * the graph, which is nearly that of the file, so a buffer slides forward; a jump reads just the one definition. A
+ * definition above LARGE bytes contains a tensor of weights: it is read field by field and its large fields are never
+ * read.
  */
 #include "import/tensorflow/graph/tf_node.h"
 
@@ -9,10 +10,10 @@
 
 #define BUFFER ((size_t)256 << 10)
 #define LARGE ((size_t)64 << 10)
-#define FIELD_MAX ((uint64_t)4 << 10) /* of a large node: the largest field kept */
-#define NODE_MAX                                                                                   \
-	((size_t)16 << 20) /* and as much of it at most: a call may have thousands of inputs */
-#define AHEAD ((uint64_t)1 << 20) /* how far forward counts as sequential */
+#define FIELD_MAX ((uint64_t)4 << 10) /* in a large node, larger fields are left out */
+/* limit of the bytes kept of a large node: a call may have thousands of inputs */
+#define NODE_MAX ((size_t)16 << 20)
+#define AHEAD ((uint64_t)1 << 20) /* a jump forward up to this distance counts as sequential */
 
 void tf_reader_init(struct tf_reader *r, struct model *m, struct ow_error *err)
 {
@@ -36,7 +37,7 @@ bool tf_reader_has(const struct tf_reader *r, uint32_t op)
 	       COLUMN_GET(m->op.record_size, op);
 }
 
-/* Field number of the attributes: a node of a profile is another message. */
+/* The field number of the attributes, which differs between NodeDef and ProfileNode. */
 static uint32_t attr_field(const struct tf_reader *r, uint32_t source)
 {
 	return r->profile_format.v && r->m->source.format[source].v == r->profile_format.v ? 11 : 5;
@@ -75,7 +76,7 @@ static const unsigned char *read_small(struct tf_reader *r, uint32_t source, uin
 
 static struct str read_large(struct tf_reader *r, uint32_t source, uint64_t offset, size_t size)
 {
-	/* attr, its value, a tensor */
+	/* field numbers: attributes, a value, a tensor */
 	const uint32_t path[] = { attr_field(r, source), 2, 8 };
 	const struct pb_copy small = {
 		.field_max = FIELD_MAX,
@@ -154,7 +155,7 @@ void tf_reader_node(struct tf_reader *r, uint32_t op, struct tf_node *node)
 	node->found = r->status == OW_OK;
 }
 
-/* The value of an attribute as the one field it consists of; of several the last counts. Tag 0 when
+/* The value of an attribute as the single field it consists of; if there are several the last one counts. Tag 0 when
  * there is none. */
 static struct pb_field attr_value(const struct tf_node *node, const char *name)
 {
@@ -215,7 +216,7 @@ struct str tf_attr_function(const struct tf_node *node, const char *name, uint32
 	struct str function = { NULL, 0 };
 	struct pb message;
 
-	if (f.tag == PB_TAG(1, PB_BYTES)) { /* a list of them */
+	if (f.tag == PB_TAG(1, PB_BYTES)) { /* a list of functions */
 		message = pb_message(&f);
 		while (pb_next(&message, &f))
 			if (f.tag == PB_TAG(9, PB_BYTES) && number-- == 0)

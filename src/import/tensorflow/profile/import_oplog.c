@@ -1,5 +1,5 @@
 /*
- * import_oplog.c: OpLogProto, what Python knows about a graph: types, float operations and the code
+ * import_oplog.c: reads OpLogProto, which holds what Python knows about a graph: types, float operations and the code
  * that made each op. It annotates existing ops; entries for unknown names are counted.
  */
 #include "import/importer.h"
@@ -7,7 +7,7 @@
 #include "import/tensorflow/tf_read.h"
 #include "import/tensorflow/tf_message.h"
 
-#define LISTED_ENTRIES 100 /* as facts */
+#define LISTED_ENTRIES 100 /* limit of entries listed as facts */
 
 struct entry {
 	struct str name, code;
@@ -31,7 +31,7 @@ static int sniff(const struct sniff *s)
 	return tf_sniff(s, TF_OP_LOG);
 }
 
-/* Logs are mostly written in the order of the graph. */
+/* Finds the op of an entry; logs are mostly written in the order of the graph, so the next op is tried first. */
 static op_id find_op(struct log *log, struct str name)
 {
 	const struct model *m = log->r.b->m;
@@ -58,7 +58,7 @@ static void add_types(struct log *log, op_id op, struct pb r)
 						       tf_word(&log->r, pb_str(&f)));
 }
 
-/* Of several logs the first with code for an op counts. */
+/* Adds the code of an op; if several logs have code for it the first one counts. */
 static void add_code(struct log *log, op_id op, const struct entry *e)
 {
 	struct builder *b = log->r.b;
@@ -165,7 +165,7 @@ static ow_status load(struct import_ctx *ctx)
 	struct pb_stream_field f;
 	ow_status status;
 
-	if (!ctx->options->strict_proto) /* tfprof takes the binary form only */
+	if (!ctx->options->strict_proto) /* tfprof accepts the binary form only */
 		OW_TRY(tf_text_convert(ctx, TF_OP_LOG));
 	log.code = tf_code_new(ctx->b);
 	if (!log.code)

@@ -1,10 +1,9 @@
 /*
- * import_profile.c: ProfileProto, the file profile_N that TensorFlow's ProfileContext writes: graph, steps and code in one.
- * These files are large, so they are read in one pass, and rows are added as their fields come. Code traces are copied,
- * not decoded (tf_code.h). Memory per output is not read.
- *
- * Rows of a node are added before it is known whether the node is wanted (its name may come late, or be there already),
- * and taken back if not. Nodes name their inputs by id, and ids are any numbers: they become ops after the last node.
+ * import_profile.c: reads ProfileProto, the file profile_N that TensorFlow's ProfileContext writes: graph, steps and
+ * code in one. These files are large, so they are read in one pass, and rows are added as their fields come. Code
+ * traces are copied, not decoded (tf_code.h). Memory per output is not read. Rows of a node are added before it is
+ * known whether the node is wanted (its name may come late, or exist already), and removed if not. Nodes name their
+ * inputs by id, and ids are arbitrary numbers: they are resolved to ops after the last node.
  */
 #include "import/tensorflow/profile/profile_int.h"
 
@@ -78,7 +77,7 @@ static enum pb_problem read_output(struct profile *p, struct str msg)
 	return problem ? problem : tuple.problem;
 }
 
-/* The only attribute that is wanted now; the others can be read from the record. */
+/* Reads the only attribute that is needed now; the others can be read from the record later. */
 static enum pb_problem read_attr(struct profile *p, struct profile_node *n,
 				 const struct pb_field *entry)
 {
@@ -112,8 +111,8 @@ static void read_code(struct profile *p, struct profile_node *n, struct str byte
 	tf_code_copy(p->code, bytes);
 }
 
-/* Looks the op up. While other sources have put in ops before this must be known before the runs are
- * read; else it waits for the end of the node, when the prefetched slots have come in. */
+/* Finds the op of a node. If earlier sources have added ops, the op must be known before the runs are read; else
+ * this waits for the end of the node, when the prefetched slots are in the cache. */
 static void find_op(struct profile *p, struct profile_node *n)
 {
 	uint32_t strings = p->m->strings.count;
@@ -243,7 +242,7 @@ static struct profile_node begin_node(struct profile *p)
 				      .ports = p->port_count };
 }
 
-/* Swaps whole rows with their ids, for a sort that nearly always finds them in order. */
+/* Compares inputs by index, for a sort that nearly always finds them in order. */
 static int by_index(const void *a, const void *b)
 {
 	const struct op_input_row *x = a, *y = b;
@@ -251,8 +250,8 @@ static int by_index(const void *a, const void *b)
 	return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Maps come in any order; the views want inputs by index. Of an index given twice the last counts,
- * but no known program writes such files, so the first is used. */
+/* Sorts the inputs of a node by index, because maps have any order. If an index is given twice the last one should
+ * count, but no known program writes such files, so the first is used. */
 static void sort_inputs(struct profile *p, const struct profile_node *n)
 {
 	struct op_input_table *t = &p->m->op_input;
@@ -271,7 +270,7 @@ static void sort_inputs(struct profile *p, const struct profile_node *n)
 		builder_no_memory(p->r.b);
 		return;
 	}
-	/* Only index and id differ yet: the id travels in two other fields. */
+	/* Only index and id are set so far: the id is stored in two other fields while sorting. */
 	for (uint32_t i = 0; i < count; i++)
 		rows[i] = (struct op_input_row){ .index = t->index[n->inputs + i],
 						 .src = { (uint32_t)((uint64_t)ids[i] >> 32) },
@@ -310,11 +309,11 @@ static void add_op(struct profile *p, const struct profile_node *n)
 					      .source = p->r.b->source,
 					      .record_offset = n->offset,
 					      .record_size = n->size });
-	if (op.v) /* as stored, even if that is nothing */
+	if (op.v) /* stored even if it is empty */
 		m->op.types[op.v] = n->types;
 }
 
-/* An op of an earlier source gets the steps, and what it did not know of itself. */
+/* Adds the steps to an op of an earlier source, and properties that the op did not have yet. */
 static void merge_op(struct profile *p, const struct profile_node *n)
 {
 	struct model *m = p->m;
@@ -385,7 +384,7 @@ static void add_node(struct profile *p, const struct profile_node *n, int64_t id
 	remember_id(p, id, op);
 }
 
-/* An entry of nodes: ProfileNode by id. */
+/* Reads an entry of the map of nodes: a ProfileNode by id. */
 static void profile_read_node(struct profile *p, struct str bytes, uint64_t offset)
 {
 	const uint8_t *start = (const uint8_t *)bytes.ptr;
@@ -416,7 +415,7 @@ static void profile_read_node(struct profile *p, struct str bytes, uint64_t offs
 		add_node(p, &n, id);
 }
 
-/* From id to op: an array where ids are small, as they nearly always are, else a hash. */
+/* Maps ids to ops: an array if ids are small, as nearly always, else a hash table. */
 struct id_table {
 	uint32_t *dense;
 	size_t size;
@@ -459,7 +458,7 @@ static op_id op_of_id(const struct id_table *t, int64_t id)
 	return (op_id){ 0 };
 }
 
-/* Edges from ids to ops; those to nodes that are not there are dropped. */
+/* Resolves the ids of edges to ops; edges to missing nodes are dropped. */
 static void resolve_inputs(struct profile *p, const struct id_table *table)
 {
 	struct op_input_table *t = &p->m->op_input;
@@ -498,7 +497,7 @@ static void set_port(struct model *m, uint32_t op, op_id src, int32_t port)
 			m->op_input.port[i] = m->op_input.shown_port[i] = port;
 }
 
-/* The same for an op with so many of both that looking for each would take too long. */
+/* Like set_ports, for an op with so many inputs and ports that searching for each would take too long. */
 static void set_many_ports(struct profile *p, const struct id_table *table, size_t first,
 			   size_t end)
 {
@@ -541,7 +540,7 @@ static void resolve_ports(struct profile *p, const struct id_table *table)
 	}
 }
 
-/* Called after the last node. References to nodes that are not there are dropped and counted. */
+/* Resolves all ids, after the last node. References to missing nodes are dropped and counted. */
 static void profile_resolve(struct profile *p)
 {
 	struct id_table table;
@@ -583,7 +582,7 @@ static void read_steps(struct profile *p, const struct pb_stream_field *f)
 	}
 }
 
-/* Once a little was read, the tables get room for the rest in one go. */
+/* After the first part was read, reserves room for the rest in the tables. */
 static void reserve_tables(struct profile *p)
 {
 	static const enum table_id tables[] = { TABLE_op,      TABLE_op_input, TABLE_op_output,
@@ -594,7 +593,7 @@ static void reserve_tables(struct profile *p)
 			tf_reserve(&p->r, tables[i], 0, p->r.stream.at, p->r.ctx->in->size);
 }
 
-/* A field that is not whole in the window, or no node. */
+/* Reads a field that is not completely in the window, or is not a node. */
 static bool read_other(struct profile *p, const struct pb_stream_field *f)
 {
 	const uint8_t *bytes;
@@ -766,12 +765,12 @@ static ow_status load(struct import_ctx *ctx)
 	ow_status status;
 
 	fact_text(ctx->b, (fact_id){ 0 }, "kind", STR("ProfileProto"));
-	if (!ctx->options->strict_proto) /* tfprof takes the binary form only */
+	if (!ctx->options->strict_proto) /* tfprof accepts the binary form only */
 		OW_TRY(tf_text_convert(ctx, TF_PROFILE));
 	OW_TRY(begin_profile(&p, ctx));
 	read_fields(&p);
 	profile_resolve(&p);
-	if (!ctx->options->strict_proto) /* no view of tfprof knows phases */
+	if (!ctx->options->strict_proto) /* the views of tfprof do not use phases */
 		tf_phases_of_steps(ctx->b, first_event);
 	add_notes(&p);
 	add_facts(&p);

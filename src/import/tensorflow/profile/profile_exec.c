@@ -1,6 +1,6 @@
 /*
- * profile_exec.c: the steps of a node of a ProfileProto: times per device, memory and allocations (profile_int.h). Called by
- * import_profile.c for each entry of a node's execs.
+ * profile_exec.c: reads the steps of a node of a ProfileProto: times per device, memory and allocations
+ * (profile_int.h). import_profile.c calls it for each entry of a node's execs.
  */
 #include "import/tensorflow/profile/profile_int.h"
 
@@ -16,7 +16,7 @@ static struct known_track *track_of(struct profile *p, struct str device, uint8_
 		if (t[i].kind == kind && str_eq(t[i].device, device))
 			return &t[i];
 	name = tf_word(&p->r, device);
-	/* More devices than we remember share the last place. */
+	/* If there are more devices than entries, the rest share the last entry. */
 	t = &p->tracks[p->track_count < PROFILE_TRACKS ? p->track_count++ : PROFILE_TRACKS - 1];
 	if (t->total_us)
 		tf_tally_add(t->kind == TRACK_DEVICE ? &p->cpu_us : &p->accelerator_us,
@@ -34,7 +34,7 @@ static struct known_track *track_of(struct profile *p, struct str device, uint8_
 	return t;
 }
 
-/* Tuple: a start and a duration. False when it has no two numbers. */
+/* Reads a Tuple: a start and a duration. False when it does not have two numbers. */
 static bool read_time(struct str bytes, int64_t *start, int64_t *dur)
 {
 	struct pb tuple = pb_over(bytes.ptr, bytes.len);
@@ -58,7 +58,7 @@ static bool read_time(struct str bytes, int64_t *start, int64_t *dur)
 	return !tuple.problem && count >= 2;
 }
 
-/* An entry of accelerator_execs or cpu_execs. The sum of durations is added to *total_us. */
+/* Reads an entry of accelerator_execs or cpu_execs; adds the sum of durations to *total_us. */
 static enum pb_problem read_times(struct profile *p, const struct op_step_row *row,
 				  struct str bytes, uint8_t kind, int64_t *total_us)
 {
@@ -165,7 +165,7 @@ step_id profile_step(struct profile *p, int64_t number)
 	return p->steps[at].id;
 }
 
-/* False when this node had the step before. */
+/* Whether this is the node's first entry for the step. */
 static bool first_of_step(struct profile *p, const struct profile_node *n, step_id step)
 {
 	bool first;

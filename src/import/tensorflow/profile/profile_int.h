@@ -1,5 +1,6 @@
 /*
- * profile_int.h: between import_profile.c (the file and its nodes) and profile_exec.c (the steps of a node).
+ * profile_int.h: declarations shared by import_profile.c (the file and its nodes) and profile_exec.c (the steps of a
+ * node).
  */
 #ifndef IMPORT_PROFILE_INT_H
 #define IMPORT_PROFILE_INT_H
@@ -9,10 +10,10 @@
 
 struct tf_code;
 
-#define PROFILE_TRACKS 32 /* remembered (device, kind) pairs */
-#define PROFILE_STEPS 64  /* remembered step numbers; a power of two */
+#define PROFILE_TRACKS 32 /* cached (device, kind) pairs */
+#define PROFILE_STEPS 64  /* cached step numbers; a power of two */
 
-/* A reference that names a node by its id: resolved when all nodes are known. */
+/* A reference to a node by its id, which is resolved when all nodes are known. */
 struct late_port {
 	op_id op;
 	int32_t port;
@@ -41,20 +42,20 @@ struct profile {
 		int64_t number;
 		step_id id;
 	} steps[PROFILE_STEPS];
-	uint32_t *step_row; /* per step: the op_step row that had it last */
+	uint32_t *step_row; /* for each step: the op_step row that had it last */
 	size_t step_cap;
 
-	struct known_id *ids; /* of all nodes, in file order */
+	struct known_id *ids; /* ids of all nodes, in file order */
 	size_t id_count, id_cap;
-	int64_t *input_ids; /* parallel to op_input from input_base */
+	int64_t *input_ids; /* parallel to op_input, from input_base on */
 	size_t input_cap;
 	uint32_t input_base;
 	struct late_port *ports;
 	size_t port_count, port_cap;
-	struct map op_steps; /* (op, step) of earlier sources; made when first needed */
+	struct map op_steps; /* (op, step) pairs of earlier sources; made when first needed */
 	bool op_steps_ready;
 	uint64_t reserve_at;
-	uint32_t op_base, op_step_base; /* rows from here on are this source's */
+	uint32_t op_base, op_step_base; /* rows from these indexes on belong to this source */
 	uint32_t prefaulted_ops, prefaulted_steps, prefaulted_events,
 		prefaulted_memory; /* see tf_prefault_rows */
 
@@ -66,12 +67,12 @@ struct profile {
 	fact_id step_list;
 };
 
-/* A node while it is read, with the places its rows start. */
+/* A node while it is read, with the indexes at which its rows begin. */
 struct profile_node {
-	op_id op; /* the row it will be, or is when an earlier source has it; nil: a duplicate */
+	op_id op; /* the node's row, new or of an earlier source; nil: a duplicate */
 	bool known, late;
 	struct str text;
-	uint64_t offset; /* of its record */
+	uint64_t offset; /* offset of its record */
 	str_id name, type, canonical, host, data_format;
 	strset_id types;
 	shape_id shape;
@@ -83,7 +84,7 @@ struct profile_node {
 	size_t ports;
 };
 
-/* An entry of a map from number to number. */
+/* Reads an entry of a map from number to number. */
 static inline enum pb_problem profile_pair(struct str bytes, int64_t *key, int64_t *value)
 {
 	struct pb msg = pb_over(bytes.ptr, bytes.len);
@@ -98,7 +99,7 @@ static inline enum pb_problem profile_pair(struct str bytes, int64_t *key, int64
 	return msg.problem;
 }
 
-/* An entry of a map from number to message. */
+/* Reads an entry of a map from number to message. */
 static inline enum pb_problem profile_entry(struct str bytes, int64_t *key, struct str *value)
 {
 	struct pb msg = pb_over(bytes.ptr, bytes.len);
@@ -114,11 +115,9 @@ static inline enum pb_problem profile_entry(struct str bytes, int64_t *key, stru
 	return msg.problem;
 }
 
-/* ---- profile_exec.c ---- */
-
-/* The step of that number, remembered. */
+/* The step with that number, with a cache. */
 step_id profile_step(struct profile *p, int64_t number);
-/* An entry of execs: ExecProfile by step. Inlined into the reader of a node it makes a load about 4 % slower. */
+/* Reads an entry of execs: an ExecProfile by step. Not inlined: that would make a load about 4 % slower. */
 enum pb_problem profile_read_exec(struct profile *p, struct profile_node *n, struct str entry);
 
 #endif

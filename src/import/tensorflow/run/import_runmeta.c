@@ -1,14 +1,11 @@
 /*
- * import_runmeta.c: RunMetadata, and StepStats on its own, binary or text: what one step of a TensorFlow graph did. Also
- * reads the run metadata in TensorBoard event files (run_metadata.h). Each record is decoded by tf_node_stats.c; this
- * file decides what it counts for: time on its device and streams, memory and runs of an op go into op_step, memory and
- * alloc.
- *
- * The rules are those of the original profiler, surprises included: the first executor that reports an op owns it,
- * records of other executors count for nothing, and only records with a start time count.
- *
- * Counted events lie on tracks of the kinds TRACK_DEVICE and TRACK_ACCELERATOR, in the order in which they were counted;
- * all other events of the same device lie on a track of another kind. The tracks are made here, the events on first use
+ * import_runmeta.c: reads RunMetadata, and StepStats on its own, binary or text: the records of one step of a
+ * TensorFlow graph. It also reads the run metadata in TensorBoard event files (run_metadata.h). tf_node_stats.c decodes
+ * each record; this file decides what it counts for: time on its device and streams, memory and runs of an op go into
+ * op_step, memory and alloc. The rules are those of the original profiler, surprises included: the first executor that
+ * reports an op owns it, records of other executors are ignored, and only records with a start time count. Counted
+ * events are on tracks of the kinds TRACK_DEVICE and TRACK_ACCELERATOR, in the order in which they were counted; all
+ * other events of the same device are on a track of another kind. The tracks are made here, the events on first use
  * (tf_rows.h).
  */
 #include "import/importer.h"
@@ -18,15 +15,17 @@
 #include "import/tensorflow/tf_read.h"
 #include "import/tensorflow/tf_message.h"
 
-#define INFO_NOTES 1000	   /* distinct texts kept of a message that names its record */
-#define AHEAD 12	   /* records, for which memory is fetched beforehand */
-#define GUESSES 8	   /* ops that are compared before the name is looked up */
-#define DEVICES_GUESSED 32 /* finding the same list of the previous run is not free */
+/* limit of distinct texts that are kept for a note that names its record */
+#define INFO_NOTES 1000
+#define AHEAD 12  /* memory is prefetched for this many records ahead */
+#define GUESSES 8 /* number of ops that are compared before the name is looked up */
+/* limit of devices for which the same list of the previous run is searched, which takes time */
+#define DEVICES_GUESSED 32
 
-/* State per op while a step is read. */
+/* State of an op while a step is read. */
 struct run_op {
 	uint32_t row;  /* row in op_step; 0 = none yet */
-	uint32_t next; /* the op whose record came after this one's: a guess for the next time */
+	uint32_t next; /* the op whose record followed this op's: a guess for the next time */
 	int64_t all_end_us;
 };
 
@@ -35,11 +34,11 @@ struct run_device {
 	str_id name, lower, host;
 	device_id id;
 	bool canonical, all_streams, is_cpu;
-	uint8_t kind; /* of the track for events that are not counted */
+	uint8_t kind; /* kind of the track for events that are not counted */
 	int64_t records, min_start_us, max_end_us;
 };
 
-/* What a record adds up to over its allocators and outputs. */
+/* Sums of a record over its allocators and outputs. */
 struct record_memory {
 	int64_t total, peak, live, in_use,
 		output; /* bytes; in_use: the largest of a GPU's allocators */
@@ -55,17 +54,18 @@ struct run {
 	size_t op_cap;
 	uint32_t last; /* op of the last record */
 	struct tf_rows *rows;
-	const op_id *previous, *previous_end; /* the rest of the same list of the previous run */
+	/* rest of the same device's list in the previous run */
+	const op_id *previous, *previous_end;
 	uint32_t step_prefaulted, memory_prefaulted; /* see tf_prefault_rows */
-	uint32_t step_base, memory_base;	     /* rows that the tables had before */
+	uint32_t step_base, memory_base;	     /* number of rows that the tables had before */
 	uint64_t begin, reserve_at;
-	int64_t first_ns, last_ns; /* span of the events */
+	int64_t first_ns, last_ns; /* range of the events */
 	struct tf_node_reader read;
 	struct tf_shape_memory shapes;
-	struct str allocator; /* the last one seen, and whether it is a GPU's */
+	struct str allocator; /* name of the last allocator seen, and whether it is a GPU's */
 	bool allocator_is_gpu;
 	struct buf scratch;
-	struct tf_tally unmatched; /* time of records that belong to no op */
+	struct tf_tally unmatched; /* time of records that do not belong to an op */
 	bool has_stats, any_field, has_accelerator, has_streams;
 	int64_t records;
 	uint32_t device_count;
@@ -75,7 +75,7 @@ struct run {
 	fact_id devices;
 };
 
-/* Makes room for all ops that are known. False without memory. */
+/* Makes room for all known ops; false if memory runs out. */
 static bool grow_ops(struct run *run)
 {
 	struct model *m = run->r.b->m;
@@ -86,8 +86,8 @@ static bool grow_ops(struct run *run)
 	return false;
 }
 
-/* Whether the record belongs to that op: its name is the op's, up to the first colon. No op that was found by a record
- * has a colon in its name. */
+/* Whether the record belongs to that op: its name up to the first colon is the op's. No op that was found by a
+ * record has a colon in its name. */
 static bool is_record_of(const struct model *m, struct str record, uint32_t op)
 {
 	struct str name;
@@ -102,7 +102,7 @@ static bool is_record_of(const struct model *m, struct str record, uint32_t op)
 	return OW_LIKELY(m->op.flags[op] & OP_COVERED) || str_find_char(name, ':') == STR_NONE;
 }
 
-/* Comparing a guess reads the op's name, which is far away in memory. */
+/* Prefetches the name of an op: comparing a guess reads it, and it is not in the cache. */
 static void prefetch_name(const struct model *m, uint32_t op)
 {
 	struct str name;
@@ -114,8 +114,8 @@ static void prefetch_name(const struct model *m, uint32_t op)
 	__builtin_prefetch(name.ptr + name.len);
 }
 
-/* Records come in much the same order in every list: as in the same list of the previous run, as in the list of another
- * device, or as in the graph. A right guess saves looking the name up. */
+/* Guesses the op of a record. Records have much the same order in every list: as in the same list of the previous
+ * run, in the list of another device, or in the graph. A right guess saves looking the name up. */
 static op_id guess_op(struct run *run, struct str record)
 {
 	const struct model *m = run->r.b->m;
@@ -139,7 +139,7 @@ static op_id guess_op(struct run *run, struct str record)
 	return (op_id){ 0 };
 }
 
-/* The name up to the first colon; behind it the record says what the op did. */
+/* The name of a record up to the first colon; after it the record describes the run. */
 static struct str record_name(struct str record)
 {
 	size_t colon = str_find_char(record, ':');
@@ -153,7 +153,7 @@ static bool belongs_to_no_op(struct str name)
 	       str_has(name, STR("MEMCPY"));
 }
 
-/* The op of a record, added to the model when it is new; nil for records that belong to none. */
+/* The op of a record, added to the model when it is new; nil for records that do not belong to one. */
 static op_id find_op(struct run *run, struct str record)
 {
 	struct builder *b = run->r.b;
@@ -167,7 +167,7 @@ static op_id find_op(struct run *run, struct str record)
 		b->m->op.flags[op.v] |= OP_COVERED;
 	} else if (!belongs_to_no_op(name)) {
 		id = tf_text(&run->r, name);
-		op = builder_find_op(b, id); /* a repaired name may be known */
+		op = builder_find_op(b, id); /* the repaired name may be known */
 		if (!op.v)
 			op = builder_new_op(
 				b,
@@ -182,7 +182,7 @@ static op_id find_op(struct run *run, struct str record)
 	return op;
 }
 
-/* The op's entry for this step, made on first use. */
+/* The op's row for this step, added on first use. */
 static uint32_t op_step_row(struct run *run, op_id op)
 {
 	struct run_op *per = &run->ops[op.v];
@@ -197,7 +197,7 @@ static uint32_t op_step_row(struct run *run, op_id op)
 	return per->row;
 }
 
-/* False when another executor owns the op: then the record counts for nothing. */
+/* Whether this device owns the op; if another executor does, the record is ignored. */
 static bool device_owns_op(struct run *run, op_id op)
 {
 	struct model *m = run->r.b->m;
@@ -213,7 +213,7 @@ static bool device_owns_op(struct run *run, op_id op)
 	return true;
 }
 
-/* True when the time of the record is in a total. */
+/* Adds the time of a record to the totals; true if it counted. */
 static bool account_time(struct run *run, uint32_t row, const struct tf_node_stats *rec)
 {
 	struct op_step_table *t = &run->r.b->m->op_step;
@@ -245,8 +245,10 @@ static bool is_gpu_allocator(struct run *run, struct str name)
 	return run->allocator_is_gpu;
 }
 
-/* Adds up the record's lists. Their texts and shapes go into the model, where the rows that are made on first use find
- * them; before anything else is decided about the record, because a text that is not UTF-8 is reported in any case. */
+/* Sums the record's lists. Their texts and shapes are added to the model, where the rows that are made on first use
+ * find them; this happens before anything else is decided about the record, because a text that is not UTF-8 is always
+ * reported.
+ */
 static struct record_memory sum_memory(struct run *run)
 {
 	const struct tf_node_reader *read = &run->read;
@@ -275,7 +277,7 @@ static struct record_memory sum_memory(struct run *run)
 	return sum;
 }
 
-/* Keeps only allocations of GPU allocators one by one. */
+/* Adds each allocation of GPU allocators; those of other allocators are only summed. */
 static void add_allocs(struct run *run, uint32_t row)
 {
 	const struct tf_node_reader *read = &run->read;
@@ -319,7 +321,7 @@ static void add_memory(struct run *run, uint32_t row, const struct tf_node_stats
 		add_allocs(run, row);
 }
 
-/* The notes have the original's own words. Of the first kind a thousand are kept. */
+/* Adds the memory of a record. The notes have the original's own words; of the first kind a thousand are kept. */
 static void account_memory(struct run *run, uint32_t row, const struct tf_node_stats *rec,
 			   const struct record_memory *sum)
 {
@@ -337,7 +339,7 @@ static void account_memory(struct run *run, uint32_t row, const struct tf_node_s
 	add_memory(run, row, rec, sum);
 }
 
-/* The track of the record's event, made when the first one needs it. */
+/* The track of the record's event, made when it is first needed. */
 static void make_track(struct run *run, bool counted)
 {
 	struct tf_rows_list *list = &run->rows->lists[run->rows->list_count - 1];
@@ -355,7 +357,7 @@ static void make_track(struct run *run, bool counted)
 							      .source = run->r.b->source });
 }
 
-/* Lists the op for the rows that are made on first use, counts them, and makes what they refer to. */
+/* Lists the op for the rows that are made on first use, counts them, and adds everything that they refer to. */
 static void list_record(struct run *run, op_id op, const struct tf_node_stats *rec, bool counted)
 {
 	int64_t start = us_to_ns(rec->start_us), dur = us_to_ns(tf_node_stats_dur_us(rec));
@@ -364,7 +366,7 @@ static void list_record(struct run *run, op_id op, const struct tf_node_stats *r
 		builder_no_memory(run->r.b);
 	if (op.v)
 		run->rows->tensors += (uint32_t)run->read.output_count;
-	if (rec->start_us <= 0) /* without a time there is no event */
+	if (rec->start_us <= 0) /* a record without a time has no event */
 		return;
 	run->rows->events++;
 	make_track(run, counted);
@@ -422,8 +424,8 @@ static void account_record(struct run *run, const struct tf_node_stats *rec)
 	list_record(run, op, rec, counted);
 }
 
-/* ---- devices. Names are lower-cased; "canonical" devices are the executors "…/device:gpu:0", "…/cpu:1";
- * "…/stream:all" is what ran on a GPU. ---- */
+/* Devices. Names are lower-cased; "canonical" devices are the executors "…/device:gpu:0", "…/cpu:1"; "…/stream:all"
+ * has everything that ran on a GPU. */
 
 /* Lower-cases ASCII letters. */
 static void device_lower(struct buf *to, struct str name)
@@ -444,7 +446,7 @@ static size_t count_digits(struct str s)
 	return n;
 }
 
-/* An executor: ends in "/", one of device:gpu gpu device:cpu cpu device:sycl, ":" and a number. */
+/* Whether a name is an executor: it ends in "/", one of device:gpu gpu device:cpu cpu device:sycl, ":" and a number. */
 static bool device_is_canonical(struct str lower)
 {
 	static const struct str kinds[] = { STR("/device:gpu"), STR("/gpu"), STR("/device:cpu"),
@@ -468,7 +470,7 @@ static bool device_is_accelerator(struct str lower)
 	return str_has(lower, STR("gpu")) || str_has(lower, STR("sycl"));
 }
 
-/* The host that feeds a canonical device: "gpu:1" becomes "cpu:0". */
+/* The name of the host that feeds a canonical device: "gpu:1" becomes "cpu:0". */
 static void device_host(struct buf *to, struct str lower)
 {
 	struct str kind = str_has(lower, STR("sycl")) ? STR("device:sycl:") : STR("gpu:");
@@ -576,7 +578,7 @@ static void end_device(struct run *run)
 static void reserve_rows(struct run *run)
 {
 	const struct pb_stream *s =
-		&run->r.stream; /* in a device; the statistics are one level up */
+		&run->r.stream; /* the stream is inside a device; the statistics are one level up */
 	uint64_t read = run->r.record - run->begin, size = s->ends[s->depth - 1] - run->begin;
 
 	if (!tf_time_to_reserve(&run->reserve_at, read))
@@ -622,7 +624,7 @@ static int64_t next_step(const struct model *m)
 	return next;
 }
 
-/* Called for the first statistics of the message. Another source may have added the step. */
+/* Begins the step, at the first statistics of the message. Another source may have added the step. */
 static void begin_step(struct run *run)
 {
 	struct builder *b = run->r.b;
@@ -722,7 +724,7 @@ static void end_run(struct run *run, fact_id facts)
 		add_facts(run, facts);
 }
 
-/* Also after a failed load: the rows that were read before the failure are kept. */
+/* Defers the rows, also after a failed load: the rows that were read before the failure are kept. */
 static ow_status defer_rows(struct run *run, ow_status status)
 {
 	struct tf_rows *rows = run->rows;
@@ -762,7 +764,7 @@ ow_status tf_run_read(struct import_ctx *ctx, uint64_t begin, uint64_t end, bool
 	run.rows = tf_rows_new(ctx->b);
 	if (!run.rows)
 		return builder_status(ctx->b);
-	run.rows->phases = !ctx->options->strict_proto; /* no view of tfprof knows phases */
+	run.rows->phases = !ctx->options->strict_proto; /* the views of tfprof do not use phases */
 	tf_read_begin(&run.r, ctx, bare ? "StepStats" : "RunMetadata", begin, end);
 	run.read.mem = ctx->b->m->mem;
 	tf_tally_init(&run.unmatched, ctx->b);
@@ -791,7 +793,7 @@ static int sniff(const struct sniff *s)
 	return MAX(whole, part);
 }
 
-/* A file may hold the step_stats of a RunMetadata alone. tfprof does not accept those. */
+/* Whether a file holds only the step_stats of a RunMetadata, which tfprof does not accept. */
 static ow_status is_bare(struct import_ctx *ctx, bool *bare)
 {
 	struct sniff s = { .path = ctx->in->name, .size = ctx->in->size };

@@ -1,9 +1,8 @@
 /*
- * tf_node_stats.c: decodes NodeExecStats (tf_node_stats.h). TensorFlow writes the fields of each message in the order of
- * their numbers, so each message is first read in that order (pb_take, which is fast); the loop behind it reads whatever
- * is left, in any order. Of a field that is there twice the last one counts, as in protobuf.
- *
- * Messages are passed as `struct str`, which travels in registers. A `struct pb` passed by value costs 3 % of a load.
+ * tf_node_stats.c: decodes NodeExecStats (tf_node_stats.h). TensorFlow writes the fields of each message in the order
+ * of their numbers, so each message is first read in that order (pb_take, which is fast); the loop after it reads the
+ * remaining fields, in any order. If a field occurs twice the last one counts, as in protobuf. Messages are passed as
+ * `struct str`, which is passed in registers. A `struct pb` passed by value costs 3 % of a load.
  */
 #include "import/tensorflow/run/tf_node_stats.h"
 #include "base/vec.h"
@@ -96,7 +95,7 @@ static enum pb_problem read_memory_stats(struct tf_node_stats *rec, struct str b
 	return msg.problem;
 }
 
-/* AllocationDescription */
+/* Decodes AllocationDescription. */
 static enum pb_problem read_allocation(struct tf_output *out, struct str bytes)
 {
 	struct pb msg = pb_over(bytes.ptr, bytes.len);
@@ -130,7 +129,7 @@ static enum pb_problem read_allocation(struct tf_output *out, struct str bytes)
 	return msg.problem;
 }
 
-/* TensorDescription */
+/* Decodes TensorDescription. */
 static enum pb_problem read_tensor(struct tf_output *out, struct str bytes)
 {
 	struct pb msg = pb_over(bytes.ptr, bytes.len);
@@ -189,7 +188,7 @@ static enum pb_problem add_output(struct tf_node_reader *s, struct str bytes)
 	return problem ? problem : msg.problem;
 }
 
-/* The fields up to thread_id in the order of their numbers, as far as they are in it. */
+/* Reads the fields up to thread_id in the order of their numbers, as far as they are in that order. */
 static void read_in_order(struct tf_node_reader *s, struct tf_node_stats *rec, struct pb *r)
 {
 	enum pb_problem problem = PB_OK;
@@ -225,7 +224,7 @@ void tf_node_stats_decode(struct tf_node_reader *s, struct str bytes, uint64_t o
 	enum pb_problem problem = PB_OK;
 	struct pb_field f;
 
-	/* One by one: compilers clear a struct of this size with an instruction that starts slowly. */
+	/* Cleared one by one: compilers clear a struct of this size with an instruction that starts slowly. */
 	rec->name = rec->label = STR("");
 	rec->start_us = rec->op_end_us = rec->all_end_us = 0;
 	rec->temp = rec->persistent = 0;
@@ -276,7 +275,7 @@ void tf_node_stats_begin(struct tf_node_reader *s, struct pb_stream *stream)
 	s->bulk = pb_bulk(stream);
 }
 
-/* The bytes of the next record. One that is not whole in the window is read by the stream. */
+/* The bytes of the next record. The stream reads a record that is not completely in the window. */
 static inline bool next_record(struct tf_node_reader *s, struct str *bytes, uint64_t *offset)
 {
 	struct pb_stream_field edge;

@@ -1,10 +1,9 @@
 /*
- * tf_node_stats.h: the one decoder of NodeExecStats, the record of one run of an op, and the walk over the records of
- * a device (DeviceStepStats). Used by the accounting of tfprof (import_runmeta.c), by the rows that are made on first use
- * (tf_rows.c) and by the timeline (traced_steps.c).
- *
- * It returns what a record says and decides nothing: no row, no text and no shape is added to a model here. Texts are
- * slices of the window and valid until the next record is read.
+ * tf_node_stats.h: the decoder of NodeExecStats, the record of one run of an op, and the iteration over the records of
+ * a device (DeviceStepStats). Used by the accounting of tfprof (import_runmeta.c), by the rows that are made on first
+ * use (tf_rows.c) and by the timeline (traced_steps.c). It returns the content of a record and decides nothing: no row,
+ * no text and no shape is added to a model here. Texts are slices of the window and valid until the next record is
+ * read.
  */
 #ifndef IMPORT_TF_NODE_STATS_H
 #define IMPORT_TF_NODE_STATS_H
@@ -19,15 +18,15 @@ struct tf_output {
 	int64_t requested, allocated; /* bytes */
 	uint64_t address;
 	struct str allocator;
-	struct str shape;	/* a TensorShapeProto; a NULL pointer without one */
-	struct str description; /* the last TensorDescription */
+	struct str shape;	/* a TensorShapeProto; a NULL pointer if there is none */
+	struct str description; /* the last TensorDescription, serialized */
 };
 
-/* AllocatorMemoryUsed: what one allocator did during the run. */
+/* AllocatorMemoryUsed: the memory of one allocator during the run. */
 struct tf_allocator {
 	struct str name;
 	int64_t total, peak, live, in_use; /* bytes */
-	size_t alloc_first, alloc_count;   /* its AllocationRecords */
+	size_t alloc_first, alloc_count;   /* range of its AllocationRecords */
 };
 
 /* AllocationRecord */
@@ -39,19 +38,19 @@ struct tf_node_stats {
 	struct str name, label;
 	int64_t start_us, op_end_us, all_end_us; /* the ends are relative to the start */
 	int64_t temp, persistent;		 /* bytes */
-	uint64_t offset;			 /* of the record in the input */
+	uint64_t offset;			 /* offset of the record in the input */
 	uint32_t size;
 };
 
-/* A run of more than a century: damage. (The original shows what is written, however long; so this limit is wider than that of
- * traces.) */
+/* A run of more than a century is damage. (The original shows what is written, however long; so this limit is wider
+ * than that of traces.) */
 #define TF_DURATION_MAX_US (INT64_C(36525) * 24 * 3600 * 1000000)
 static inline bool tf_node_stats_absurd(const struct tf_node_stats *rec)
 {
 	return rec->op_end_us > TF_DURATION_MAX_US || rec->op_end_us < -TF_DURATION_MAX_US;
 }
 
-/* A run of less than a microsecond counts as one, a damaged one as none. */
+/* The duration of a run: less than a microsecond counts as one, a damaged one as none. */
 static inline int64_t tf_node_stats_dur_us(const struct tf_node_stats *rec)
 {
 	if (OW_UNLIKELY(tf_node_stats_absurd(rec)))
@@ -59,7 +58,7 @@ static inline int64_t tf_node_stats_dur_us(const struct tf_node_stats *rec)
 	return rec->op_end_us ? rec->op_end_us : 1;
 }
 
-/* Lists of the current record. Begins zeroed but for mem; released by tf_node_reader_release. */
+/* Lists of the current record. Initially zero except for mem; released by tf_node_reader_release. */
 struct tf_node_reader {
 	struct mem *mem;
 	struct tf_output *outputs;
@@ -68,26 +67,26 @@ struct tf_node_reader {
 	size_t allocator_count, allocator_cap;
 	struct tf_alloc *allocs;
 	size_t alloc_count, alloc_cap;
-	uint64_t damaged; /* records that were skipped because of damage inside */
-	bool no_memory;	  /* a list is incomplete */
+	uint64_t damaged; /* number of records that were skipped because of damage inside */
+	bool no_memory;	  /* a list is incomplete because memory ran out */
 	struct pb_stream *stream;
 	struct pb_bulk bulk;
 };
 
 void tf_node_reader_release(struct tf_node_reader *s);
 
-/* Decodes the record in `bytes`; r->problem says what is damaged. */
+/* Decodes the record in `bytes`; r->problem reports damage. */
 void tf_node_stats_decode(struct tf_node_reader *s, struct str bytes, uint64_t offset,
 			  struct tf_node_stats *rec, struct pb *r);
 
 /* Begins the records of the DeviceStepStats that the stream has entered. */
 void tf_node_stats_begin(struct tf_node_reader *s, struct pb_stream *stream);
-/* The next of them; false at the end or after a failure of the stream. Damaged records are skipped: the stream's status
- * and s->damaged say so. */
+/* Reads the next record; false at the end or after a failure of the stream. Damaged records are skipped: the
+ * stream's status and s->damaged report them. */
 bool tf_node_stats_next(struct tf_node_reader *s, struct tf_node_stats *rec);
 
-/* The name of the device of a DeviceStepStats, which the stream has just read as a field; valid until the next read.
- * Empty without one. The stream stays behind the field. False when it cannot be entered. */
+/* The device name of a DeviceStepStats, which the stream has just read as a field; valid until the next read. Empty
+ * if there is none. The stream stays after the field. False when the field cannot be entered. */
 bool tf_device_stats_name(struct pb_stream *s, const struct pb_stream_field *f, struct str *name);
 
 #endif

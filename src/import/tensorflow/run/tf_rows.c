@@ -45,7 +45,7 @@ struct tf_rows_list *tf_rows_list(struct tf_rows *rows)
 struct maker {
 	const struct tf_rows *rows;
 	const struct tf_rows_list *list;
-	size_t done; /* records of the list that were read */
+	size_t done; /* number of records of the list that were read */
 	struct import_ctx ctx;
 	struct builder b;
 	struct tf_read r;
@@ -53,7 +53,7 @@ struct maker {
 	struct tf_shape_memory shapes;
 };
 
-/* Whether the time of a record is in a total: that of the executor which owns the op is, and that of its streams. */
+/* Whether the time of a record is in a total: it must come from the executor that owns the op, or from its streams. */
 static bool is_counted(const struct model *m, const struct tf_rows_list *list, op_id op)
 {
 	bool owned = !list->canonical || m->op.device[op.v].v == list->device.v;
@@ -115,12 +115,12 @@ static ow_status make_list(struct maker *k, const struct tf_rows_list *list)
 		op = k->rows->ops[list->first + k->done++];
 		if (op.v)
 			add_tensors(k, op);
-		if (rec.start_us > 0) /* without a time there is no event */
+		if (rec.start_us > 0) /* a record without a time has no event */
 			add_event(k, op, &rec);
 	}
 	if (k->b.status != OW_OK)
 		return k->b.status;
-	/* Damage ends the list where it ended during the import. */
+	/* Damage ends the list at the same place as during the import. */
 	if (k->r.stream.status == OW_OK || k->r.stream.status == OW_E_CORRUPT ||
 	    k->r.stream.status == OW_E_LIMIT)
 		return OW_OK;

@@ -19,11 +19,11 @@
 
 /* The records of one device. */
 struct tf_rows_list {
-	uint64_t begin, end;	 /* its message in the input */
-	size_t first, count;	 /* its records in ops */
-	str_id device;		 /* canonical, lower case */
-	bool canonical, streams; /* an executor; everything that ran on a GPU */
-	track_id counted, other; /* of events whose time is in a total, and of the others */
+	uint64_t begin, end;	 /* range of the device's message in the input */
+	size_t first, count;	 /* range of the device's records in `ops` */
+	str_id device;		 /* canonical name in lower case */
+	bool canonical, streams; /* canonical: an executor; streams: everything that ran on a GPU */
+	track_id counted, other; /* tracks of events whose time is in a total, and of the others */
 };
 
 struct tf_rows {
@@ -32,19 +32,19 @@ struct tf_rows {
 	step_id step;
 	struct tf_rows_list *lists;
 	size_t list_count, list_cap;
-	op_id *ops; /* per record that could be read; nil when it belongs to no op */
+	op_id *ops; /* for each readable record: its op; nil when it does not belong to one */
 	size_t op_count, op_cap;
-	uint32_t events, tensors; /* how many rows there will be */
+	uint32_t events, tensors; /* number of rows that will be made */
 	bool phases;		  /* the events get phases (tf_phases.h) */
 };
 
-/* NULL without memory. Released by tf_rows_defer, or by tf_rows_free when there is nothing to defer. */
+/* NULL if memory runs out. Released by tf_rows_defer, or by tf_rows_free when there is nothing to defer. */
 struct tf_rows *tf_rows_new(struct builder *b);
 void tf_rows_free(struct tf_rows *rows);
 
-/* Begins the list of a device. Valid until the next call. NULL without memory. */
+/* Begins the list of a device; valid until the next call. NULL if memory runs out. */
 struct tf_rows_list *tf_rows_list(struct tf_rows *rows);
-/* The next record of the last list. False without memory. */
+/* Adds the next record to the last list; false if memory runs out. */
 static inline bool tf_rows_add(struct tf_rows *rows, op_id op)
 {
 	if (!vec_reserve(rows->mem, rows->ops, rows->op_cap, rows->op_count + 1))
@@ -55,10 +55,10 @@ static inline bool tf_rows_add(struct tf_rows *rows, op_id op)
 }
 
 /* Makes the rows later, or at once when `forget` or when the tables have other rows: rows are always in the order of
- * the inputs. Becomes the owner of `rows`. */
+ * the inputs. Takes ownership of `rows`. */
 ow_status tf_rows_defer(struct builder *b, struct tf_rows *rows, bool forget);
 
-/* The list of that device in the run that was read last, or NULL; *rows owns it. */
+/* The list of a device in the previous run, or NULL; *rows owns it. */
 const struct tf_rows_list *tf_rows_of_previous_run(const struct model *m, str_id device,
 						   const struct tf_rows **rows);
 

@@ -1,6 +1,6 @@
 /*
- * traced_steps.c: the records of traced steps for a timeline (traced_steps.h), decoded by tf_node_stats.c and copied into
- * the caller's arena. Damaged records are skipped: the import has reported them.
+ * traced_steps.c: copies the records of traced steps, decoded by tf_node_stats.c, into the caller's arena, for a
+ * timeline (traced_steps.h). Damaged records are skipped: the import has reported them.
  */
 #include "import/tensorflow/run/traced_steps.h"
 
@@ -18,7 +18,7 @@ struct reader {
 	struct step_stats *out;
 	struct tf_node_reader read;
 	struct buf text;
-	ow_status status; /* OW_E_NO_MEMORY sticks */
+	ow_status status; /* keeps OW_E_NO_MEMORY once it is set */
 };
 
 static struct stats_device *add_device(struct reader *r, struct str name)
@@ -208,7 +208,7 @@ static bool has_format(const struct model *m, uint32_t source, const char *forma
 	return str_eq(model_str(m, m->source.format[source]), str_from(format));
 }
 
-/* The input is the RunMetadata itself, not a file of ours that has parts of it. */
+/* Whether the input is the RunMetadata itself, not an .opw file that has parts of it. */
 static bool is_whole_source(const struct model *m, uint32_t source)
 {
 	char head[8];
@@ -247,7 +247,7 @@ static bool is_known(const struct tf_traced_steps *steps, struct tf_traced_step 
 	return false;
 }
 
-/* Steps of a source whose records hang on its events. */
+/* Finds the steps of a source whose records are referenced by its events. */
 static ow_status find_in_events(const struct model *m, uint32_t source, int64_t number,
 				struct arena *arena, struct tf_traced_steps *steps,
 				struct ow_error *err)

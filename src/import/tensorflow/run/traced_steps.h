@@ -1,6 +1,6 @@
 /*
- * traced_steps.h: the records of traced steps for a timeline (api/timeline.c). They are read from the RunMetadata that a
- * profile was opened from. For TensorBoard event files and our own files they are read at the places that the events
+ * traced_steps.h: the records of traced steps for a timeline (api/timeline.c). They are read from the RunMetadata that
+ * a profile was opened from. For TensorBoard event files and .opw files they are read at the offsets that the events
  * keep, which leaves out records without a start time.
  */
 #ifndef IMPORT_TRACED_STEPS_H
@@ -20,11 +20,11 @@ struct tf_traced_steps {
 	size_t count, cap;
 };
 
-/* Every step that has records, in the order of the sources; step < 0: all, else that number. */
+/* Lists every step that has records, in the order of the sources; step < 0: all, else only that number. */
 ow_status tf_traced_steps(const struct model *m, int64_t step, struct arena *arena,
 			  struct tf_traced_steps *steps, struct ow_error *err);
 
-/* The records of one step; descriptions of tensors only on demand. */
+/* Reads the records of one step; with `descriptions` also those of tensors. */
 ow_status tf_traced_step_read(const struct model *m, struct tf_traced_step which, bool descriptions,
 			      struct arena *arena, struct step_stats *out, struct ow_error *err);
 

@@ -1,7 +1,8 @@
 /*
- * tf_flops.c: float operations of one run of an op (tf_flops.h), for tf_finish.c. Where TensorFlow's formulas are odd (BatchMatMul takes the last dimension
- * whatever adj_x says, an AddN counts control inputs, some know NHWC only), so are these: the point is
- * to get the numbers that an op log would hold. What overflows 63 bits is not counted.
+ * tf_flops.c: computes the float operations of one run of an op (tf_flops.h), for tf_finish.c. Where TensorFlow's
+ * formulas are odd (BatchMatMul takes the last dimension whatever adj_x says, an AddN counts control inputs, some know
+ * NHWC only), so are these, because the results must equal those of an op log. Results that overflow 63 bits are not
+ * counted.
  */
 #include "import/tensorflow/shapes/tf_flops.h"
 
@@ -16,7 +17,7 @@ const struct tf_flops tf_flops_table[] = {
 #undef FLOPS_OURS
 const size_t tf_flops_count = ARRAY_COUNT(tf_flops_table);
 
-/* A number that keeps in mind that it has overflowed. */
+/* A number with a flag for overflow. */
 struct count {
 	int64_t n;
 	bool lost;
@@ -34,8 +35,8 @@ static enum tf_flops_result give(struct count count, int64_t *flops)
 	return count.lost ? FLOPS_TOO_LARGE : FLOPS_OK;
 }
 
-/* A full shape of an input. TensorFlow looks inputs up by name, so one that is missing, a control edge
- * or dangling is an error of the lookup. */
+/* The full shape of an input. TensorFlow looks inputs up by name, so a missing input, a control edge or a dangling
+ * one is an error. */
 static enum tf_flops_result input_shape(struct tf_infer *c, uint32_t index, struct tf_shape *shape)
 {
 	const struct tf_slot *slot = tf_flow_input(c->flow, c->op, index);
@@ -105,7 +106,7 @@ static enum tf_flops_result reduction(struct tf_infer *c, int64_t *flops)
 
 static enum tf_flops_result add_n(struct tf_infer *c, int64_t *flops)
 {
-	uint32_t inputs = c->flow->m->op.input_count[c->op]; /* with control inputs */
+	uint32_t inputs = c->flow->m->op.input_count[c->op]; /* includes control inputs */
 
 	if (!inputs)
 		return FLOPS_NONE;
@@ -119,7 +120,8 @@ static enum tf_flops_result need_nhwc(struct tf_infer *c)
 
 	if (!node->found)
 		return FLOPS_NONE;
-	format = tf_attr_str(node, "data_format"); /* the default may be left out */
+	/* the attribute may be missing if it has the default */
+	format = tf_attr_str(node, "data_format");
 	return !format.len || str_eq(format, STR("NHWC")) ? FLOPS_OK : FLOPS_FORMAT;
 }
 
@@ -147,7 +149,8 @@ static enum tf_flops_result pool(struct tf_infer *c, int64_t *flops)
 	return give(times(elements(&out), window.n), flops);
 }
 
-/* scale 2: AvgPoolGrad divides and adds; 1: MaxPoolGrad compares within the window and adds once. */
+/* Counts the gradient of a pool. scale 2: AvgPoolGrad divides and adds; 1: MaxPoolGrad compares within the window
+ * and adds once. */
 static enum tf_flops_result pool_gradient(struct tf_infer *c, int scale, int64_t *flops)
 {
 	struct tf_shape back;
@@ -161,8 +164,8 @@ static enum tf_flops_result pool_gradient(struct tf_infer *c, int scale, int64_t
 	return give(times(elements(&back), scale == 1 ? window.n + 1 : window.n), flops);
 }
 
-/* 2·n(a)·n(b) / (depth·strides), a real division cut to an integer. `depth_of` is the tensor whose last
- * dimension divides. */
+/* Computes 2·n(a)·n(b) / (depth·strides), a real division truncated to an integer. `depth_of` is the tensor whose
+ * last dimension divides. */
 static enum tf_flops_result conv_gradient(struct tf_infer *c, const struct tf_shape *depth_of,
 					  const struct tf_shape *other, int64_t *flops)
 {
@@ -207,7 +210,7 @@ static enum tf_flops_result conv_filter(struct tf_infer *c, int64_t *flops)
 	return conv_gradient(c, &image, &out, flops);
 }
 
-/* 2·k·n(out) with k one dimension of the first input, counted from the end when negative. */
+/* Computes 2·k·n(out), where k is one dimension of the first input, counted from the end when negative. */
 static enum tf_flops_result product(struct tf_infer *c, int32_t axis, int64_t *flops)
 {
 	struct tf_shape a, out;
@@ -255,7 +258,7 @@ static enum tf_flops_result conv(struct tf_infer *c, int32_t dims, int64_t *flop
 	return give(count, flops);
 }
 
-/* Of one input nothing is multiplied: it is rearranged and summed up. */
+/* Counts an Einsum. With one input nothing is multiplied: the input is rearranged and summed. */
 static enum tf_flops_result einsum(struct tf_infer *c, int64_t *flops)
 {
 	struct tf_einsum e;

@@ -1,7 +1,6 @@
 /*
- * tf_flops.h: float operations of one run of an op, from its shapes and attributes: the formulas of
- * TensorFlow 1.15's own statistics, one line per op type in tf_flops.def. Op types that are not there
- * have none, in TensorFlow as here.
+ * tf_flops.h: float operations of one run of an op, from its shapes and attributes: the formulas of TensorFlow 1.15's
+ * own statistics, one line per op type in tf_flops.def. Op types that are not listed have none, as in TensorFlow.
  */
 #ifndef IMPORT_TF_FLOPS_H
 #define IMPORT_TF_FLOPS_H
@@ -10,8 +9,8 @@
 
 /* How the operations of an op type are counted; the argument in the table scales the count. */
 enum tf_flops_kind {
-	FLOPS_INPUT,	     /* per element of the first input */
-	FLOPS_OUTPUT,	     /* per element of the output */
+	FLOPS_INPUT,	     /* one for each element of the first input */
+	FLOPS_OUTPUT,	     /* one for each element of the output */
 	FLOPS_L2_LOSS,	     /* 3 n(in0) - 1 */
 	FLOPS_REDUCE,	     /* n(in0) - n(out) */
 	FLOPS_POOL,	     /* window times n(out) */
@@ -29,7 +28,7 @@ struct tf_flops {
 	const char *type;
 	enum tf_flops_kind kind;
 	int arg;
-	bool ours; /* a later spelling that TensorFlow 1.15 has no statistics for */
+	bool ours; /* a later name that TensorFlow 1.15 has no statistics for */
 };
 
 extern const struct tf_flops tf_flops_table[];
@@ -37,14 +36,14 @@ extern const size_t tf_flops_count;
 
 enum tf_flops_result {
 	FLOPS_OK,
-	FLOPS_NONE,	 /* the node lacks what the formula reads: no statistics, silently */
+	FLOPS_NONE,	 /* the node lacks what the formula reads: no statistics, without a note */
 	FLOPS_NO_SHAPE,	 /* a shape is not fully known */
-	FLOPS_TOO_LARGE, /* more than 63 bits hold */
+	FLOPS_TOO_LARGE, /* the result does not fit into 63 bits */
 	FLOPS_FORMAT,	 /* the formula holds for data_format NHWC only */
 	FLOPS_RESULTS,
 };
 
-/* The op of `c`, whose inputs and outputs are as well known as they will be. */
+/* Computes the float operations of the op in `c`, whose inputs and outputs must be final. */
 enum tf_flops_result tf_flops(struct tf_infer *c, const struct tf_flops *formula, int64_t *flops);
 
 #endif

@@ -1,12 +1,13 @@
 /*
- * tf_flow.c: lays out the graph for shape inference (tf_flow.h): slots, values, order. Nothing here knows op types but one: the edge from NextIteration back to
- * Merge is left out of the order, so that a loop's body sees what enters the loop.
+ * tf_flow.c: lays out the graph for shape inference (tf_flow.h): slots, values, order. It knows only one op type: the
+ * edge from NextIteration back to Merge is left out of the order, so that a loop's body uses the shapes that enter the
+ * loop.
  */
 #include "import/tensorflow/shapes/tf_flow.h"
 
 #include "base/vec.h"
 
-/* The freeze would do the same later, for edges whose producer came after them. */
+/* Resolves edges whose producer came after them; the freeze would do the same later. */
 static void resolve_inputs(struct tf_flow *flow)
 {
 	struct op_input_table *t = &flow->m->op_input;
@@ -23,7 +24,7 @@ static int by_port(const void *a, const void *b)
 	return (x->port > y->port) - (x->port < y->port);
 }
 
-/* Counts, per op, the outputs other than 0 that are named somewhere; the same one may count often. */
+/* Counts, for each op, the references to outputs other than 0; the same output may be counted several times. */
 static void count_ports(struct tf_flow *flow, uint32_t *count)
 {
 	struct model *m = flow->m;
@@ -65,7 +66,7 @@ static void put_ports(struct tf_flow *flow, uint32_t *next)
 		}
 }
 
-/* Sorts the ports of each op and keeps one of each, closing the gaps. */
+/* Sorts the ports of each op, removes duplicates and closes the gaps. */
 static void close_slots(struct tf_flow *flow)
 {
 	size_t to = 0;
@@ -166,7 +167,7 @@ static bool all_known(const struct tf_flow *flow)
 	return true;
 }
 
-/* Those of the graph, and where it has none those that a run saw. */
+/* Fills the shapes of the graph, and where it has none those seen in a run. */
 static ow_status fill_shapes(struct tf_flow *flow)
 {
 	struct model *m = flow->m;
@@ -199,7 +200,8 @@ enum { UNSEEN, OPEN, DONE };
 struct visit {
 	struct tf_flow *flow;
 	uint8_t *state;
-	uint32_t *stack, *next; /* ops under way, and how many of their inputs were looked at */
+	/* stack: ops being visited; next: how many of their inputs were visited */
+	uint32_t *stack, *next;
 	uint32_t depth;
 	str_id merge, next_iteration;
 };
@@ -211,7 +213,7 @@ static void visit_push(struct visit *v, uint32_t op)
 	v->next[v->depth++] = 0;
 }
 
-/* A call has its return values as further inputs, after the real ones. */
+/* The next return value of a call, which counts as a further input after the real ones. */
 static uint32_t next_return(const struct visit *v, uint32_t op, uint32_t *at)
 {
 	const struct tf_call *call = tf_call_of(v->flow->calls, op);
@@ -226,8 +228,8 @@ static uint32_t next_return(const struct visit *v, uint32_t op, uint32_t *at)
 	return 0;
 }
 
-/* The next producer that has to come before the op on top; 0 when there is none. An edge to an op that
- * is under way closes a cycle and is left out. */
+/* The next producer that has to come before the op on top of the stack; 0 when there is none. An edge to an op on
+ * the stack closes a cycle and is left out. */
 static uint32_t next_producer(struct visit *v)
 {
 	const struct model *m = v->flow->m;
@@ -309,7 +311,7 @@ static bool same_value(const struct tf_flow *flow, uint32_t at, const struct tf_
 	       memcmp(flow->values + at + 1, value->item, value->count * sizeof(int64_t)) == 0;
 }
 
-/* Equal values are stored once: the few shapes of a model come again and again. */
+/* Sets the value of a slot. Equal values are stored once: a model repeats its few shapes. */
 void tf_flow_set_value(struct tf_flow *flow, struct tf_slot *slot, const struct tf_value *value)
 {
 	uint64_t hash = hash_value(value);

@@ -1,6 +1,6 @@
 /*
- * tf_rule.c: the table of shape rules, made of tf_rules.def, and the questions that a rule may ask (tf_rule.h). The rules
- * are in tf_rules_*.c.
+ * tf_rule.c: the table of shape rules, made from tf_rules.def, and the functions that a rule may call (tf_rule.h). The
+ * rules are in tf_rules_*.c.
  */
 #include "import/tensorflow/shapes/tf_rule.h"
 

@@ -1,11 +1,9 @@
 /*
- * tf_rule.h: what a shape rule is, and what it may ask. A rule is one function that computes the output
- * shapes of an op from those of its inputs, its attributes and small constants; one line
- * RULE(type, rule, arg) in tf_rules.def applies it to an op type. Rules say only what they are sure of:
- * an output without one stays unknown.
- *
- * Values of small integer tensors are followed, too (`x.shape[0]`, stacked and multiplied), since
- * Reshape, Slice, Fill and the gradients take their shapes from them.
+ * tf_rule.h: shape rules and the functions that they may call. A rule is a function that computes the output shapes of
+ * an op from those of its inputs, its attributes and small constants; one line RULE(type, rule, arg) in tf_rules.def
+ * applies it to an op type. Rules set only shapes that are certain: an output without one stays unknown. Values of
+ * small integer tensors are computed, too (`x.shape[0]`, stacked and multiplied), because Reshape, Slice, Fill and the
+ * gradients take their shapes from them.
  */
 #ifndef IMPORT_TF_RULE_H
 #define IMPORT_TF_RULE_H
@@ -13,13 +11,13 @@
 #include "import/tensorflow/shapes/tf_flow.h"
 #include "import/tensorflow/graph/tf_node.h"
 
-/* One op whose outputs are wanted. */
+/* The op whose output shapes are computed. */
 struct tf_infer {
 	struct tf_flow *flow;
 	struct tf_reader *reader;
 	uint32_t op;
-	int arg;	 /* from the table */
-	uint32_t inputs; /* without control inputs, which come last */
+	int arg;	 /* argument of the rule, from the table */
+	uint32_t inputs; /* number of inputs without control inputs, which come last */
 	bool have_node;
 	struct tf_node node;
 };
@@ -33,34 +31,34 @@ struct tf_rule {
 extern const struct tf_rule tf_rules[];
 extern const size_t tf_rule_count;
 
-/* The rule of an op type; NULL when it has none. */
+/* The rule of an op type; NULL when there is none. */
 const struct tf_rule *tf_rule_find(struct str type);
 
-/* The attributes, read on first use. */
+/* The attributes of the op, read on first use. */
 const struct tf_node *tf_attrs(struct tf_infer *c);
 
-/* The shape of an input; unknown when the op has no such input. */
+/* The shape of an input; unknown when the op does not have the input. */
 struct tf_shape tf_in(const struct tf_infer *c, uint32_t index);
 /* The elements of a constant input, some of which may be TF_VALUE_UNKNOWN. */
 bool tf_in_value(const struct tf_infer *c, uint32_t index, struct tf_value *value);
-/* The same for a scalar that must be known. */
+/* The value of a scalar input, if it is known. */
 bool tf_in_scalar(const struct tf_infer *c, uint32_t index, int64_t *value);
-/* An input that is itself a shape: its elements, or at least how many there are. */
+/* The shape that the values of an input describe, or at least its rank. */
 struct tf_shape tf_in_as_shape(const struct tf_infer *c, uint32_t index);
 
-/* Sets the shape of an output. Adds to known dimensions; a contradiction is ignored, since the source's own shapes
- * are more reliable than ours. */
+/* Sets the shape of an output. It adds to known dimensions; a contradiction is ignored, because the source's own
+ * shapes are more reliable. */
 void tf_out(struct tf_infer *c, int32_t port, const struct tf_shape *shape);
 void tf_out_value(struct tf_infer *c, int32_t port, const struct tf_value *value);
-/* Shape, value and handle of an output are those of an input. */
+/* Copies shape, value and handle of an input to an output. */
 void tf_out_same(struct tf_infer *c, int32_t port, uint32_t input);
-/* Every output has this shape. */
+/* Sets the same shape for every output. */
 void tf_out_all(struct tf_infer *c, const struct tf_shape *shape);
-/* For ops with any number of outputs: those that an op reads. */
+/* The number of outputs that other ops read, for ops with any number of outputs. */
 uint32_t tf_port_count(const struct tf_infer *c);
 int32_t tf_port_at(const struct tf_infer *c, uint32_t n);
 
-/* A negative axis counts from the end; false when it is out of range. */
+/* Converts a negative axis, which counts from the end; false when it is out of range. */
 static inline bool tf_axis(int64_t *axis, int32_t rank)
 {
 	if (*axis < 0)
@@ -68,19 +66,20 @@ static inline bool tf_axis(int64_t *axis, int32_t rank)
 	return *axis >= 0 && *axis < rank;
 }
 
-/* Outputs of a call that was opened: what its functions return. Not in the table, since a call may have any type. */
+/* Sets the outputs of a call that was inlined to the return values of its functions. Not in the table, because a
+ * call may have any type. */
 void tf_call_shapes(struct tf_infer *c);
 
 #define RULE(type, rule, arg) void tf_rule_##rule(struct tf_infer *c);
 #include "import/tensorflow/shapes/tf_rules.def"
 #undef RULE
 
-/* The equation of an Einsum ("abc,cd->abd", "...ij,...jk->...ik") on the shapes of its inputs: the result, and how many
- * products are added up. Used by its shape rule and by its formula. */
+/* The equation of an Einsum ("abc,cd->abd", "...ij,...jk->...ik") applied to the shapes of its inputs: the result,
+ * and the number of products. Used by its shape rule and by its formula. */
 struct tf_einsum {
 	struct tf_shape out;
-	uint32_t terms;	     /* inputs */
-	struct tf_shape all; /* one dimension per letter, and those under "..." */
+	uint32_t terms;	     /* number of inputs */
+	struct tf_shape all; /* one dimension for each letter, and those of "..." */
 };
 
 /* False when the equation does not fit the inputs. */

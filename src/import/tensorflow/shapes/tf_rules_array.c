@@ -13,7 +13,7 @@ static int count_items(const struct tf_value *value, int64_t item)
 	return count;
 }
 
-/* The one missing size, from the number of elements; TF_UNKNOWN when that is not known. */
+/* The one missing size, computed from the number of elements; TF_UNKNOWN when that is unknown. */
 static int64_t missing_size(const struct tf_shape *in, const struct tf_shape *known)
 {
 	struct tf_shape rest = *known;
@@ -43,7 +43,7 @@ void tf_rule_reshape(struct tf_infer *c)
 	pass_value(c);
 	if (out.rank == TF_UNKNOWN)
 		return;
-	/* One -1 is the size that is left over; one that we do not know can be found in the same way. */
+	/* A single -1 is the remaining size; a single unknown size is computed in the same way. */
 	if (tf_in_value(c, 1, &value) &&
 	    count_items(&value, -1) + count_items(&value, TF_VALUE_UNKNOWN) == 1)
 		for (int32_t i = 0; i < out.rank; i++)
@@ -69,7 +69,7 @@ void tf_rule_squeeze(struct tf_infer *c)
 	}
 	for (int32_t i = 0; i < in.rank; i++) {
 		if (!count && in.dim[i] < 0)
-			return; /* perhaps 1, perhaps not */
+			return; /* the size may be 1 or not */
 		if (count ? !squeezed[i] : in.dim[i] != 1)
 			tf_shape_push(&out, in.dim[i]);
 	}
@@ -167,7 +167,7 @@ void tf_rule_shape_given(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* Steps from start to before limit; -1 when that is not a small number. */
+/* The number of steps from start to before limit; -1 when that is not a small number. */
 static int64_t range_count(int64_t start, int64_t limit, int64_t delta)
 {
 	__int128 span = delta > 0 ? (__int128)limit - start : (__int128)start - limit;
@@ -220,7 +220,7 @@ void tf_rule_tile(struct tf_infer *c)
 	tf_out(c, 0, &in);
 }
 
-/* A size and what is added to it, or taken away; unknown when that is not a size. */
+/* A size plus a positive or negative amount; unknown when the result is not a size. */
 static int64_t add_size(int64_t size, int64_t more)
 {
 	if (size < 0 || more == TF_VALUE_UNKNOWN || __builtin_add_overflow(size, more, &size))
@@ -228,7 +228,7 @@ static int64_t add_size(int64_t size, int64_t more)
 	return MAX(size, TF_UNKNOWN);
 }
 
-/* Input 1 has a row (before, after) per dimension; arg -1 takes away what Pad added (its gradient). */
+/* Pad: input 1 has a row (before, after) for each dimension; arg -1 removes what Pad added (its gradient). */
 void tf_rule_pad(struct tf_infer *c)
 {
 	struct tf_shape in = tf_in(c, 0);
@@ -288,7 +288,7 @@ void tf_rule_where(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* The last dimension becomes half of what input 1 says, and one more; arg 1: all of it. */
+/* RFFT: the last dimension becomes half of the value of input 1, plus one; arg 1 (the inverse): all of it. */
 void tf_rule_rfft(struct tf_infer *c)
 {
 	struct tf_shape out = tf_in(c, 0);
@@ -302,11 +302,11 @@ void tf_rule_rfft(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* ---- joining and splitting ----
- * Pack, Concat, Split, DynamicStitch and their relatives. They also build the vectors that other ops take as shapes.
+/* Joining and splitting: Pack, Concat, Split, DynamicStitch and similar ops. They also build the vectors that other ops
+ * take as shapes.
  */
 
-/* Stacked scalars, or stacked vectors, whose elements may be known one by one. `each`: elements of one input. */
+/* Stacks scalars or vectors, some of whose elements may be known. `each`: elements of one input. */
 static void pack_values(struct tf_infer *c, int64_t each)
 {
 	struct tf_value out = { 0 }, in;
@@ -326,7 +326,7 @@ static void pack_values(struct tf_infer *c, int64_t each)
 		tf_out_value(c, 0, &out);
 }
 
-/* Profiles do not mark control inputs; the attribute N counts the others. */
+/* Limits the inputs by the attribute N, because profiles do not mark control inputs. */
 static void limit_inputs(struct tf_infer *c, int64_t more)
 {
 	int64_t count = tf_attr_int(tf_attrs(c), "N", INT32_MAX);
@@ -384,7 +384,7 @@ void tf_rule_unpack(struct tf_infer *c)
 	}
 }
 
-/* Vectors, of which some may be known. */
+/* Concatenates vectors, some of whose elements may be known. */
 static void concat_values(struct tf_infer *c, uint32_t first, uint32_t count)
 {
 	struct tf_value out = { 0 }, part;
@@ -445,7 +445,7 @@ void tf_rule_concat(struct tf_infer *c)
 		concat_values(c, first, count);
 }
 
-/* The gradient of Concat: output i is as long as the rank. Its values are only starting points. */
+/* The gradient of Concat: each output is a vector as long as the rank; its values are offsets. */
 void tf_rule_concat_offset(struct tf_infer *c)
 {
 	struct tf_shape shape = tf_in(c, 1);
@@ -471,7 +471,7 @@ void tf_rule_split(struct tf_infer *c)
 	tf_out_all(c, &out);
 }
 
-/* One of the sizes may be -1: what the others leave. */
+/* The size that the others leave; one of the sizes may be -1. */
 static int64_t left_over(int64_t whole, const struct tf_value *sizes)
 {
 	for (uint32_t i = 0; i < sizes->count; i++) {
@@ -556,9 +556,7 @@ void tf_rule_dynamic_stitch(struct tf_infer *c)
 		tf_out_value(c, 0, &s.out);
 }
 
-/* ---- slices ----
- * Ops that take parts of tensors: slices, gathers, the best k.
- */
+/* Slices: ops that take parts of tensors: slices, gathers, the best k. */
 
 static void slice_values(struct tf_infer *c)
 {
@@ -580,7 +578,7 @@ static void slice_values(struct tf_infer *c)
 	tf_out_value(c, 0, &out);
 }
 
-/* A size of -1 means all from begin on. */
+/* Slice: a size of -1 means everything from begin on. */
 void tf_rule_slice(struct tf_infer *c)
 {
 	struct tf_shape in = tf_in(c, 0), out = tf_in_as_shape(c, 2);
@@ -606,7 +604,7 @@ struct strided {
 	struct tf_value begin, end, step;
 	bool begins, ends, steps;
 	int64_t begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_mask;
-	uint32_t count; /* entries of the three vectors */
+	uint32_t count; /* entries of the three vectors begin, end, strides */
 };
 
 static bool bit(int64_t mask, uint32_t n)
@@ -619,7 +617,7 @@ static int64_t item_of(bool known, const struct tf_value *value, uint32_t i)
 	return known && i < value->count ? value->item[i] : TF_VALUE_UNKNOWN;
 }
 
-/* Where an entry begins, ends and steps in a dimension of a known size; false when not constant. */
+/* Computes where an entry begins, ends and steps in a dimension of a known size; false when not constant. */
 static bool bounds(const struct strided *s, uint32_t i, int64_t size, int64_t *begin, int64_t *end,
 		   int64_t *step)
 {
@@ -659,7 +657,7 @@ static int64_t strided_size(const struct strided *s, uint32_t i, int64_t size)
 	return span <= 0 ? 0 : (int64_t)((span + stride - 1) / stride);
 }
 
-/* Input dimensions that the ellipsis stands for; negative when there are more entries than dimensions. */
+/* The number of input dimensions that the ellipsis stands for; negative when there are more entries than dimensions. */
 static int32_t ellipsis_length(const struct strided *s, int32_t rank, bool *has_ellipsis)
 {
 	int32_t taken = 0;
@@ -700,7 +698,7 @@ static struct tf_shape strided_shape(const struct strided *s, const struct tf_sh
 	return out;
 }
 
-/* One entry on a vector of constants: x.shape[0], x.shape[1:3], … */
+/* Applies one entry to a vector of constants: x.shape[0], x.shape[1:3], … */
 static void strided_values(struct tf_infer *c, const struct strided *s)
 {
 	struct tf_value in, out = { 0 };
@@ -774,7 +772,7 @@ static void gather_values(struct tf_infer *c)
 	tf_out_value(c, 0, &out);
 }
 
-/* The indexed dimension is replaced by those of the indices. */
+/* The shape of a gather: the indexed dimension is replaced by those of the indices. */
 static struct tf_shape gathered(const struct tf_shape *in, const struct tf_shape *index,
 				int64_t axis, int64_t batch)
 {
@@ -805,7 +803,7 @@ static void gather(struct tf_infer *c, const struct tf_shape *in, int64_t axis, 
 		gather_values(c);
 }
 
-/* arg 2: GatherV2, with the axis as input 2. */
+/* Gather; arg 2: GatherV2, with the axis as input 2. */
 void tf_rule_gather(struct tf_infer *c)
 {
 	struct tf_shape in = tf_in(c, 0);
@@ -844,7 +842,7 @@ void tf_rule_gather_nd(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* arg 2: k is input 1, otherwise an attribute. Two outputs: the values and their indices. */
+/* TopK; arg 2: k is input 1, otherwise an attribute. Two outputs: the values and their indices. */
 void tf_rule_top_k(struct tf_infer *c)
 {
 	struct tf_shape out = tf_in(c, 0);

@@ -1,5 +1,5 @@
 /*
- * tf_rules_math.c: shape rules of elementwise ops, products of matrices, reductions and Einsum. Each rule is a line of
+ * tf_rules_math.c: shape rules of elementwise ops, matrix products, reductions and Einsum. Each rule is a line of
  * tf_rules.def.
  */
 #include "import/tensorflow/shapes/tf_rule.h"
@@ -19,7 +19,7 @@ void tf_rule_scalar(struct tf_infer *c)
 	tf_out_all(c, &scalar);
 }
 
-/* All inputs, or the first arg of them, have one shape, which is the output's. */
+/* All inputs, or the first arg of them, have one shape, which is also the output's. */
 void tf_rule_agree(struct tf_infer *c)
 {
 	uint32_t count = c->arg ? MIN(c->inputs, (uint32_t)c->arg) : c->inputs;
@@ -39,7 +39,7 @@ static int64_t floor_div(int64_t a, int64_t b)
 	return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* TF_VALUE_UNKNOWN when it is unknown. */
+/* Folds two constants; TF_VALUE_UNKNOWN when the result is unknown. */
 static int64_t fold(int kind, int64_t a, int64_t b)
 {
 	int64_t result = TF_VALUE_UNKNOWN;
@@ -95,7 +95,7 @@ void tf_rule_binary(struct tf_infer *c)
 		fold_binary(c);
 }
 
-/* Three inputs; SelectV2 broadcasts, Select takes the shape of its branches. */
+/* Select: three inputs; SelectV2 broadcasts, Select takes the shape of its branches. */
 void tf_rule_select(struct tf_infer *c)
 {
 	struct tf_shape on = tf_in(c, 0), then = tf_in(c, 1), other = tf_in(c, 2), out;
@@ -111,7 +111,7 @@ void tf_rule_select(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* Last two dimensions of a product; `out` holds those before. */
+/* Appends the last two dimensions of a product to `out`, which has the dimensions before. */
 static void push_product(struct tf_shape *out, const struct tf_shape *a, bool turn_a,
 			 const struct tf_shape *b, bool turn_b)
 {
@@ -137,7 +137,7 @@ void tf_rule_mat_mul(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* BatchMatMul and its later versions, which broadcast what is before the matrices. */
+/* BatchMatMul and its later versions, which broadcast the dimensions before the matrices. */
 void tf_rule_batch_mat_mul(struct tf_infer *c)
 {
 	const struct tf_node *node = tf_attrs(c);
@@ -170,7 +170,7 @@ static void fold_reduction(struct tf_infer *c)
 	tf_out_value(c, 0, &value);
 }
 
-/* Marks the axes that are reduced; false when they are not known. */
+/* Marks the axes that are reduced; false when they are unknown. */
 static bool reduced_axes(struct tf_infer *c, int32_t rank, bool *reduced)
 {
 	struct tf_value axes;
@@ -187,7 +187,7 @@ static bool reduced_axes(struct tf_infer *c, int32_t rank, bool *reduced)
 	return true;
 }
 
-/* Input 1 holds the axes. Without their values, how many there are still gives the rank. */
+/* The shape of a reduction; input 1 has the axes. If their values are unknown, their number still gives the rank. */
 static struct tf_shape reduced_shape(struct tf_infer *c, const struct tf_shape *in, bool keep)
 {
 	bool reduced[TF_RANK_MAX] = { false };
@@ -213,7 +213,7 @@ static struct tf_shape reduced_shape(struct tf_infer *c, const struct tf_shape *
 	return out;
 }
 
-/* arg: how constants are folded. */
+/* Reductions; arg: how constants are folded. */
 void tf_rule_reduce(struct tf_infer *c)
 {
 	const struct tf_node *node = tf_attrs(c);
@@ -227,7 +227,7 @@ void tf_rule_reduce(struct tf_infer *c)
 		fold_reduction(c);
 }
 
-/* ArgMax, ArgMin: one axis goes. */
+/* ArgMax, ArgMin: one axis is removed. */
 void tf_rule_arg_reduce(struct tf_infer *c)
 {
 	struct tf_shape in = tf_in(c, 0), out = reduced_shape(c, &in, false);
@@ -235,7 +235,7 @@ void tf_rule_arg_reduce(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* SegmentSum and relatives: the first dimension becomes the number of segments, when input arg has it. */
+/* SegmentSum and similar ops: the first dimension becomes the number of segments, which input arg gives. */
 void tf_rule_segment(struct tf_infer *c)
 {
 	struct tf_shape data = tf_in(c, 0), ids = tf_in(c, 1), out = tf_shape_scalar();
@@ -259,8 +259,8 @@ static bool same_items(const struct tf_value *a, const struct tf_value *b)
 	return a->count == b->count;
 }
 
-/* The axes along which each side of a broadcast has to be summed, from the two shapes. As TensorFlow
- * has it: none at all when the shapes are equal, otherwise also those where both sides are 1. */
+/* The axes along which each side of a broadcast has to be summed, from the two shapes. As in TensorFlow: none at all
+ * when the shapes are equal, otherwise also those where both sides are 1. */
 void tf_rule_broadcast_gradient(struct tf_infer *c)
 {
 	struct tf_value side[2], axes[2] = { { 0 }, { 0 } };
@@ -291,9 +291,8 @@ void tf_rule_broadcast_gradient(struct tf_infer *c)
 	}
 }
 
-/* ---- einsum ----
- * Letters are dimensions; "..." stands for any number of them that are broadcast. TensorFlow's Python side always writes
- * "->": an equation without it is not read.
+/* Einsum: letters are dimensions; "..." stands for any number of dimensions that are broadcast. TensorFlow's Python
+ * side always writes "->": an equation without it is not read.
  */
 
 #define LETTERS 256
@@ -301,7 +300,7 @@ void tf_rule_broadcast_gradient(struct tf_infer *c)
 struct letters {
 	bool seen[LETTERS];
 	int64_t size[LETTERS];
-	struct tf_shape rest; /* under "..." */
+	struct tf_shape rest; /* dimensions of "..." */
 };
 
 static size_t dots_at(struct str term)
@@ -327,7 +326,7 @@ static bool set_letter(struct letters *l, char letter, int64_t size)
 	return true;
 }
 
-/* The dimensions of one input. */
+/* Reads the dimensions of one input. */
 static bool read_term(struct letters *l, struct str term, const struct tf_shape *in)
 {
 	size_t dots = dots_at(term), named = dots == STR_NONE ? term.len : term.len - 3;

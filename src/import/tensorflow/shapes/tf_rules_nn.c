@@ -1,6 +1,6 @@
 /*
- * tf_rules_nn.c: shape rules of convolutions, pooling, normalisation, losses and images. What all
- * windows share (strides, padding, dilation, the place of the channels) is read once into struct conv_window.
+ * tf_rules_nn.c: shape rules of convolutions, pooling, normalisation, losses and images. The properties that all
+ * windows share (strides, padding, dilation, position of the channels) are read once into struct conv_window.
  */
 #include "import/tensorflow/shapes/tf_rule.h"
 
@@ -8,7 +8,7 @@
 
 enum padding { PADDING_UNKNOWN, PADDING_SAME, PADDING_VALID, PADDING_EXPLICIT };
 
-/* Per dimension of the tensor, batch and channels included. */
+/* A window, with one entry for each dimension of the tensor, batch and channels included. */
 struct conv_window {
 	int32_t rank, channel;
 	enum padding padding;
@@ -25,7 +25,7 @@ static enum padding padding_of(struct str text)
 	return str_eq(text, STR("EXPLICIT")) ? PADDING_EXPLICIT : PADDING_UNKNOWN;
 }
 
-/* The channels are the last dimension or the second; other layouts we do not know. */
+/* The dimension of the channels: the last or the second; other layouts are unknown. */
 static int32_t channel_of(struct str format, int32_t rank)
 {
 	if (!format.len || str_eq(format, STR("NHWC")) || str_eq(format, STR("NDHWC")))
@@ -75,7 +75,7 @@ static bool read_window(struct tf_infer *c, int32_t rank, struct conv_window *w)
 	       read_sizes(node, "dilations", rank, w->dilation) && read_explicit(node, w);
 }
 
-/* Positions of a window along dimension i. */
+/* The number of positions of a window along dimension i. */
 static int64_t window_count(const struct conv_window *w, int32_t i, int64_t in, int64_t size)
 {
 	int64_t reach, room;
@@ -93,7 +93,7 @@ static int64_t window_count(const struct conv_window *w, int32_t i, int64_t in, 
 	return (room - reach - 1) / w->stride[i] + 1;
 }
 
-/* Output of a convolution of `in` with a filter whose first dimensions are the spatial ones. */
+/* The output shape of a convolution of `in` with a filter whose first dimensions are the spatial ones. */
 static struct tf_shape convolved(const struct conv_window *w, const struct tf_shape *in,
 				 const struct tf_shape *filter, int64_t channels)
 {
@@ -114,7 +114,7 @@ static struct tf_shape in_of_rank(struct tf_infer *c, uint32_t index, int32_t ra
 	return s.rank == TF_UNKNOWN ? tf_shape_of_rank(rank) : s;
 }
 
-/* arg: rank of the tensors, 4 for Conv2D and 5 for Conv3D. */
+/* Convolutions; arg: rank of the tensors, 4 for Conv2D and 5 for Conv3D. */
 void tf_rule_conv(struct tf_infer *c)
 {
 	struct tf_shape in = in_of_rank(c, 0, c->arg), filter = in_of_rank(c, 1, c->arg), out;
@@ -156,7 +156,7 @@ void tf_rule_dilation2d(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* The gradients of a convolution take the shape they are to produce as input number arg. */
+/* Gradients of a convolution: input number arg is the shape of the result. */
 void tf_rule_conv_gradient(struct tf_infer *c)
 {
 	struct tf_shape out = tf_in_as_shape(c, (uint32_t)c->arg);
@@ -176,7 +176,7 @@ static void pool(struct tf_infer *c, int32_t rank, const int64_t *size, struct c
 	tf_out_all(c, &in);
 }
 
-/* arg: rank of the tensors. */
+/* Pooling; arg: rank of the tensors. */
 void tf_rule_pool(struct tf_infer *c)
 {
 	int64_t size[WINDOW_RANK];
@@ -212,13 +212,13 @@ static void out_channels(struct tf_infer *c, const struct tf_shape *x, int32_t f
 		tf_out(c, port, &vector);
 }
 
-/* Input arg is the batch; the statistics are per channel. */
+/* Batch normalisation: input arg is the batch; the statistics are per channel. */
 void tf_rule_batch_norm(struct tf_infer *c)
 {
 	struct tf_shape x = tf_in(c, (uint32_t)c->arg);
 
 	tf_out(c, 0, &x);
-	/* Of the gradient the last two outputs are placeholders. */
+	/* In the gradient the last two outputs are placeholders. */
 	out_channels(c, &x, 1, c->arg ? 2 : 4);
 }
 
@@ -229,7 +229,7 @@ void tf_rule_bias_gradient(struct tf_infer *c)
 	out_channels(c, &x, 0, 0);
 }
 
-/* Loss per example, and the gradient; the sparse form has labels of rank 1. */
+/* Cross entropy: the loss for each example, and the gradient; the sparse form has labels of rank 1. */
 void tf_rule_cross_entropy(struct tf_infer *c)
 {
 	struct tf_shape logits = in_of_rank(c, 0, 2), labels = tf_in(c, 1),
@@ -246,7 +246,7 @@ void tf_rule_cross_entropy(struct tf_infer *c)
 	tf_out(c, 1, &logits);
 }
 
-/* One result per example: InTopK. */
+/* InTopK: one result for each example. */
 void tf_rule_per_example(struct tf_infer *c)
 {
 	struct tf_shape in = tf_in(c, (uint32_t)c->arg), out = tf_shape_of_rank(1);
@@ -257,7 +257,7 @@ void tf_rule_per_example(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* Multinomial: a row of samples per row of logits. */
+/* Multinomial: a row of samples for each row of logits. */
 void tf_rule_multinomial(struct tf_infer *c)
 {
 	struct tf_shape in = in_of_rank(c, 0, 2), out = tf_shape_of_rank(2);
@@ -271,7 +271,7 @@ void tf_rule_multinomial(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* Images (batch, height, width, channels) brought to the size in input 1. */
+/* Resizes images (batch, height, width, channels) to the size in input 1. */
 void tf_rule_resize(struct tf_infer *c)
 {
 	struct tf_shape in = in_of_rank(c, 0, 4), size = tf_in_as_shape(c, 1);
@@ -283,7 +283,7 @@ void tf_rule_resize(struct tf_infer *c)
 	tf_out(c, 0, &in);
 }
 
-/* CropAndResize: as many crops as boxes (input 1), of the size in input 3. */
+/* CropAndResize: as many crops as boxes (input 1), with the size in input 3. */
 void tf_rule_crop(struct tf_infer *c)
 {
 	struct tf_shape in = in_of_rank(c, 0, 4), boxes = in_of_rank(c, 1, 2);
@@ -297,7 +297,7 @@ void tf_rule_crop(struct tf_infer *c)
 	tf_out(c, 0, &in);
 }
 
-/* Decoded images: height and width are in the data. */
+/* Decoded images: height and width are in the data, so they are unknown. */
 void tf_rule_decode_image(struct tf_infer *c)
 {
 	int64_t channels = tf_attr_int(tf_attrs(c), "channels", 0);
@@ -307,7 +307,7 @@ void tf_rule_decode_image(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* Size times or divided by a factor; unknown when it does not divide. */
+/* A size multiplied or divided by a factor; unknown when it is not divisible. */
 static int64_t scale_size(int64_t size, int64_t factor, bool up)
 {
 	if (size < 0 || factor <= 0)
@@ -333,7 +333,7 @@ void tf_rule_depth_space(struct tf_infer *c)
 	tf_out(c, 0, &in);
 }
 
-/* Padding (or cropping) of each blocked dimension, then moving of blocks into (or out of) the batch. */
+/* Pads (or crops) a blocked dimension, then moves blocks into (or out of) the batch. */
 static bool move_block(struct tf_shape *s, int32_t i, int64_t block, const int64_t *pads,
 		       bool to_batch)
 {
@@ -375,7 +375,7 @@ void tf_rule_batch_space(struct tf_infer *c)
 	tf_out(c, 0, &out);
 }
 
-/* ExtractImagePatches: windows laid out in the depth. */
+/* ExtractImagePatches: windows become the depth. */
 void tf_rule_patches(struct tf_infer *c)
 {
 	struct tf_shape in = in_of_rank(c, 0, 4);

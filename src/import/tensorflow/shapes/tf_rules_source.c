@@ -7,7 +7,7 @@
 
 enum { DT_INT32 = 3, DT_INT64 = 9 };
 
-/* A TensorProto, as far as we look into it. */
+/* A TensorProto, as far as it is read. */
 struct tensor {
 	int64_t dtype;
 	struct tf_shape shape;
@@ -55,7 +55,8 @@ static void read_tensor(struct str message, struct tensor *t)
 		}
 }
 
-/* Fewer values than elements mean that the last one is repeated; none at all, zeros. */
+/* Fills a value: if there are fewer listed values than elements, the last one is repeated; if there are none, all
+ * are zero. */
 static void spread_listed(struct tf_value *value, const struct tf_value *listed)
 {
 	for (uint32_t i = 0; i < value->count; i++)
@@ -98,7 +99,7 @@ void tf_rule_const(struct tf_infer *c)
 		tf_out_value(c, 0, &value);
 }
 
-/* arg 1: an old op whose empty shape stands for an unknown one. */
+/* Variables; arg 1: an old op whose empty shape stands for an unknown one. */
 void tf_rule_variable(struct tf_infer *c)
 {
 	struct tf_shape shape = tf_attr_shape(tf_attrs(c), "shape");
@@ -108,7 +109,7 @@ void tf_rule_variable(struct tf_infer *c)
 	tf_out(c, 0, &shape);
 }
 
-/* Before version 24 of the graph format an empty shape looked like an unknown one. */
+/* Placeholders: before version 24 of the graph format an empty shape stood for an unknown one. */
 void tf_rule_placeholder(struct tf_infer *c)
 {
 	struct tf_shape shape = tf_attr_shape(tf_attrs(c), "shape");
@@ -118,7 +119,8 @@ void tf_rule_placeholder(struct tf_infer *c)
 	tf_out(c, 0, &shape);
 }
 
-/* Its static shape is the declared one, which may say less than the default does: what is fed may differ. */
+/* PlaceholderWithDefault: its static shape is the declared one, which may be less specific than that of the default,
+ * because another value may be fed. */
 void tf_rule_placeholder_with_default(struct tf_infer *c)
 {
 	struct tf_shape shape = tf_attr_shape(tf_attrs(c), "shape");
@@ -207,7 +209,7 @@ void tf_rule_rank(struct tf_infer *c)
 	out_scalar_value(c, shape.rank != TF_UNKNOWN, shape.rank);
 }
 
-/* Outputs as an attribute declares them: iterators, functional control flow. */
+/* Outputs with the shapes that an attribute declares: iterators, functional control flow. */
 void tf_rule_declared(struct tf_infer *c)
 {
 	struct tf_shape_list list = tf_attr_shapes(tf_attrs(c), "output_shapes");
@@ -219,7 +221,7 @@ void tf_rule_declared(struct tf_infer *c)
 	}
 }
 
-/* Hands on input number arg, to every output: Identity, Switch, Enter, an update of a variable … */
+/* Passes input number arg to every output: Identity, Switch, Enter, an update of a variable … */
 void tf_rule_pass(struct tf_infer *c)
 {
 	for (uint32_t i = 0; i < tf_port_count(c); i++)
@@ -233,8 +235,8 @@ void tf_rule_pass_each(struct tf_infer *c)
 		tf_out_same(c, tf_port_at(c, i), (uint32_t)tf_port_at(c, i));
 }
 
-/* What all branches agree on. What comes round a loop has the shape of what entered it: TensorFlow
- * refuses to build other loops. */
+/* Merge: the shape on which all branches agree. A value in a later iteration of a loop has the shape of the initial
+ * value, because TensorFlow rejects other loops. */
 void tf_rule_merge(struct tf_infer *c)
 {
 	struct model *m = c->flow->m;
@@ -264,12 +266,11 @@ void tf_rule_merge(struct tf_infer *c)
 	}
 }
 
-/* ---- calls ----
- * Shapes that go into and come out of functions that tf_inline.c has copied into the graph. A call returns what its body
- * returns; of several branches what they agree on; of a loop what entered it, as for Merge.
+/* Calls: shapes that go into and come out of functions that tf_inline.c has copied into the graph. A call returns what
+ * its body returns; with several branches, what they agree on; a loop, the shape that entered it, as for Merge.
  */
 
-/* What comes round a loop: of the same shape as what entered, but another value. */
+/* The argument of a loop in later iterations: the same shape as the initial value, but another value. */
 void tf_rule_loop_arg(struct tf_infer *c)
 {
 	const struct tf_slot *from = tf_flow_input(c->flow, c->op, 0);
@@ -339,12 +340,12 @@ void tf_call_shapes(struct tf_infer *c)
 			out_returned(c, call, tf_port_at(c, i));
 }
 
-/* ---- lists ----
- * Tensor lists, which the loops of TensorFlow 2 use where TensorFlow 1 has TensorArrays. A list is a value that ops take
- * and return, so its shape travels with it: tf_slot.handle is the shape of its elements when stacked, their number first.
+/* Lists: tensor lists, which the loops of TensorFlow 2 use where TensorFlow 1 has TensorArrays. A list is a value that
+ * ops take and return, so its shape is stored with it: tf_slot.handle is the shape of its elements when stacked, their
+ * number first.
  */
 
-/* An input that says what elements are like; a scalar stands for any shape. */
+/* The element shape that an input gives; a scalar stands for any shape. */
 static struct tf_shape element_input(const struct tf_infer *c, uint32_t index)
 {
 	struct tf_shape of = tf_in(c, index);
@@ -390,7 +391,7 @@ static void out_list(struct tf_infer *c, const struct tf_shape *list)
 	tf_flow_output(c->flow, c->op, 0)->handle = tf_shape_store(c->flow->b, list);
 }
 
-/* Elements as the list, as an input and as an op that adds one know them. */
+/* The element shape that follows from the list, from an input and from an op that adds an element. */
 static struct tf_shape element_known(const struct tf_infer *c, uint32_t declared)
 {
 	struct tf_shape list = list_in(c), element = element_of(&list),
@@ -400,7 +401,7 @@ static struct tf_shape element_known(const struct tf_infer *c, uint32_t declared
 	return element;
 }
 
-/* Elements as input 0 says; arg 1: input 1 says how many. */
+/* A new list: input 0 gives the element shape; arg 1: input 1 gives the number. */
 void tf_rule_list_new(struct tf_infer *c)
 {
 	struct tf_shape element = element_input(c, 0), list;
@@ -412,7 +413,7 @@ void tf_rule_list_new(struct tf_infer *c)
 	out_list(c, &list);
 }
 
-/* The parts of input 0 along its first dimension; arg 1: spread over a list of input 3's length. */
+/* A list from the parts of input 0 along its first dimension; arg 1: scattered into a list of input 3's length. */
 void tf_rule_list_from(struct tf_infer *c)
 {
 	struct tf_shape list = tf_in(c, 0);
@@ -425,7 +426,7 @@ void tf_rule_list_from(struct tf_infer *c)
 	out_list(c, &list);
 }
 
-/* One more element, input 1; the length is what a loop makes of it. */
+/* Adds an element, input 1; the length is unknown, because loops add elements. */
 void tf_rule_list_push(struct tf_infer *c)
 {
 	struct tf_shape item = tf_in(c, 1), list = list_in(c), more = stacked(TF_UNKNOWN, &item);
@@ -436,7 +437,7 @@ void tf_rule_list_push(struct tf_infer *c)
 	out_list(c, &list);
 }
 
-/* Input 2 takes the place of an element. */
+/* Replaces an element by input 2. */
 void tf_rule_list_set(struct tf_infer *c)
 {
 	struct tf_shape item = tf_in(c, 2), list = list_in(c), more = stacked(TF_UNKNOWN, &item);
@@ -470,7 +471,7 @@ void tf_rule_list_pop(struct tf_infer *c)
 	tf_out(c, 1, &element);
 }
 
-/* All elements; arg 1: those that input 1 lists. */
+/* Stacks all elements; arg 1: those that input 1 lists. */
 void tf_rule_list_stack(struct tf_infer *c)
 {
 	struct tf_shape list = list_in(c), element = element_known(c, c->arg == 1 ? 2 : 1), out;
@@ -500,10 +501,10 @@ void tf_rule_list_length(struct tf_infer *c)
 	tf_out_value(c, 0, &value);
 }
 
-/* ---- stacks and arrays ----
- * Stacks and TensorArrays, through which TensorFlow 1's loops pass tensors to later iterations and to their gradients.
- * Elements are written through one handle and read through another; both lead to the op that made the container, where
- * the shape of its elements is kept (tf_slot.handle). A gradient array has the elements of the array it belongs to.
+/* Stacks and arrays: Stacks and TensorArrays, through which TensorFlow 1's loops pass tensors to later iterations and
+ * to their gradients. Elements are written through one handle and read through another; both lead to the op that made
+ * the container, where the shape of its elements is stored (tf_slot.handle). A gradient array has the elements of the
+ * array it belongs to.
  */
 
 #define HOPS_MAX 32
@@ -516,7 +517,7 @@ static bool is_any(struct str type, const char *const *names, size_t count)
 	return false;
 }
 
-/* The slot of the op that made the cell behind input 0; NULL when it is not found. */
+/* The slot of the op that made the container of input 0; NULL when it is not found. */
 static struct tf_slot *cell_of(const struct tf_infer *c)
 {
 	static const char *const makers[] = {
@@ -548,8 +549,8 @@ static struct tf_slot *cell_of(const struct tf_infer *c)
 	return NULL;
 }
 
-/* Adds to what is known of a cell's elements. Elements of several shapes are unusual; then what was
- * known first stays. */
+/* Adds to the known shape of a container's elements. Elements of several shapes are unusual; then the first known
+ * shape stays. */
 static void write_cell(struct tf_infer *c, const struct tf_shape *element)
 {
 	struct tf_slot *cell = cell_of(c);
@@ -562,7 +563,7 @@ static void write_cell(struct tf_infer *c, const struct tf_shape *element)
 		cell->handle = tf_shape_store(c->flow->b, &known);
 }
 
-/* The op that writes the cell may come later in the order than the op that reads it. */
+/* The element shape of a container. The op that writes it may come later in the order than the op that reads it. */
 static struct tf_shape read_cell(struct tf_infer *c)
 {
 	struct tf_slot *cell = cell_of(c);
@@ -585,7 +586,7 @@ static struct tf_shape without_first(const struct tf_shape *s)
 	return rest;
 }
 
-/* arg 1: a TensorArray, which may declare its elements and has a second output. */
+/* Makes a container; arg 1: a TensorArray, which may declare its elements and has a second output. */
 void tf_rule_cell(struct tf_infer *c)
 {
 	struct tf_shape pair = tf_shape_of_rank(1), scalar = tf_shape_scalar(), element;
@@ -604,7 +605,7 @@ void tf_rule_cell(struct tf_infer *c)
 		slot->value = size->value;
 }
 
-/* How many elements a TensorArray has, which was said when it was made. */
+/* The number of elements of a TensorArray, which was given when it was made. */
 void tf_rule_cell_size(struct tf_infer *c)
 {
 	struct tf_slot *cell = cell_of(c), *out = tf_flow_output(c->flow, c->op, 0);
@@ -615,7 +616,7 @@ void tf_rule_cell_size(struct tf_infer *c)
 		out->value = cell->value;
 }
 
-/* A constant that is pushed repeatedly stays constant: gradients ask for such shapes. */
+/* Pushes a value. A constant that is pushed repeatedly stays constant: gradients need such shapes. */
 void tf_rule_stack_push(struct tf_infer *c)
 {
 	const struct tf_slot *from = tf_flow_input(c->flow, c->op, 1);

@@ -1,6 +1,4 @@
-/*
- * tf_shape.c: shapes of tensors (tf_shape.h): as inference works with them, and from the messages that importers read.
- */
+/* tf_shape.c: shapes of tensors (tf_shape.h): for inference, and from the messages that importers read. */
 #include "import/tensorflow/shapes/tf_shape.h"
 #include "base/vec.h"
 
@@ -82,8 +80,8 @@ void tf_shape_weaken(struct tf_shape *into, const struct tf_shape *from)
 			into->dim[i] = TF_UNKNOWN;
 }
 
-/* One dimension of two that are broadcast; -2 when they do not fit. A size of 1 gives way; of an unknown
- * size and one above 1 only the latter can be the result. */
+/* One dimension of a broadcast; -2 when the two do not fit. A size of 1 takes the other size; of an unknown size and
+ * one above 1, the result is the latter. */
 static int64_t broadcast_dim(int64_t a, int64_t b)
 {
 	if (a == b || b == 1)
@@ -117,7 +115,7 @@ static int64_t dim_from_proto(struct str message)
 {
 	struct pb r = pb_over(message.ptr, message.len);
 	struct pb_field f;
-	int64_t size = 0; /* zero is not written */
+	int64_t size = 0; /* a size of zero is not written */
 
 	while (pb_next(&r, &f))
 		if (f.tag == PB_TAG(1, PB_VARINT))
@@ -228,7 +226,7 @@ static int64_t dim_size(struct str message)
 {
 	struct pb dim = pb_over(message.ptr, message.len);
 	struct pb_field f;
-	int64_t size = 0; /* a zero is not written */
+	int64_t size = 0; /* a size of zero is not written */
 
 	while (pb_next(&dim, &f))
 		if (f.tag == PB_TAG(1, PB_VARINT))
@@ -236,7 +234,7 @@ static int64_t dim_size(struct str message)
 	return size;
 }
 
-/* True when the rank is said to be unknown. */
+/* Reads dimensions; true when the rank is marked as unknown. */
 static bool read_dims(struct tf_dim_list *d, struct builder *b, struct str message)
 {
 	struct pb shape = pb_over(message.ptr, message.len);
