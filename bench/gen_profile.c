@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- protobuf writing ---- */
-
 struct out {
 	unsigned char *ptr;
 	size_t len, cap;
@@ -58,7 +56,7 @@ static void put_text(struct out *o, unsigned field, const char *text)
 	o->len += len;
 }
 
-/* A sub-message or packed field: open_field, its content, close_field with what open_field returned. */
+/* Writes a sub-message or packed field: open_field, its content, then close_field with the result of open_field. */
 static size_t open_field(struct out *o, unsigned field)
 {
 	put_varint(o, field << 3 | 2);
@@ -69,7 +67,7 @@ static void close_field(struct out *o, size_t start)
 {
 	size_t len = o->len - start, head;
 
-	put_varint(o, len); /* behind the content for now, to learn its size */
+	put_varint(o, len); /* written after the content first, to find its size */
 	head = o->len - start - len;
 	memmove(o->ptr + start + head, o->ptr + start, len);
 	o->len = start;
@@ -85,8 +83,6 @@ static void flush(struct out *o, FILE *f)
 	}
 	o->len = 0;
 }
-
-/* ---- the model ---- */
 
 static const char *const OPS[] = { "MatMul",
 				   "Conv2D",
@@ -123,7 +119,7 @@ static const char *const HOST = "/job:worker/replica:0/task:0/device:cpu:0";
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 enum { CPU = 2, FILES = 20, FUNCTIONS = 60, LINES = 100, VARIABLE = COUNT(OPS) - 1 };
 
-/* Properties of a node that are drawn by hash; each has its own number, so that the hashes differ. */
+/* Properties of a node that are derived from a hash; each has its own number, so that the hashes differ. */
 enum fact { OP, SCOPE, LAYER, DEVICE, INPUTS, INPUT, DIM, FLOPS, DEPTH, FRAME, BATCH, STEP };
 
 static uint64_t hash(uint64_t node, enum fact fact, uint64_t index)
@@ -181,8 +177,6 @@ static struct exec exec_of(uint64_t node, unsigned step)
 	};
 }
 
-/* ---- pieces that several messages share ---- */
-
 static void put_code(struct out *o, unsigned field, uint64_t node)
 {
 	size_t code = open_field(o, field);
@@ -237,7 +231,7 @@ static void put_attrs(struct out *o, unsigned field)
 	close_field(o, attr);
 }
 
-/* TensorShapeProto as field `field`. */
+/* Writes a TensorShapeProto as field `field`. */
 static void put_shape(struct out *o, unsigned field, const uint64_t *dims, size_t count)
 {
 	size_t shape = open_field(o, field);
@@ -272,8 +266,6 @@ static void put_packed(struct out *o, unsigned field, const uint64_t *values, si
 		put_varint(o, values[i]);
 	close_field(o, start);
 }
-
-/* ---- ProfileProto ---- */
 
 static void put_exec_time(struct out *o, unsigned field, const char *device, uint64_t start,
 			  uint64_t dur)
@@ -398,8 +390,6 @@ static void write_profile(FILE *f, uint64_t nodes, unsigned steps)
 	free(o.ptr);
 }
 
-/* ---- GraphDef ---- */
-
 static void write_graph(FILE *f, uint64_t nodes)
 {
 	struct out o = { 0 };
@@ -439,9 +429,7 @@ static void write_graph(FILE *f, uint64_t nodes)
 	free(o.ptr);
 }
 
-/* ---- RunMetadata ---- */
-
-/* What the host recorded: times, memory, the output tensor. */
+/* Writes what the host recorded: times, memory, the output tensor. */
 static void put_node_stats(struct out *o, uint64_t node, unsigned step)
 {
 	bool gpu = device_of(node) != CPU;
@@ -481,7 +469,7 @@ static void put_node_stats(struct out *o, uint64_t node, unsigned step)
 	close_field(o, stats);
 }
 
-/* What the GPU's own tracer recorded: times only, under the name "node:Op". */
+/* Writes what the GPU's own tracer recorded: times only, under the name "node:Op". */
 static void put_stream_stats(struct out *o, uint64_t node, unsigned step)
 {
 	struct exec e = exec_of(node, step);
@@ -525,8 +513,6 @@ static void write_run_metadata(FILE *f, uint64_t nodes, unsigned step)
 	free(o.ptr);
 }
 
-/* ---- OpLogProto ---- */
-
 static void write_op_log(FILE *f, uint64_t nodes)
 {
 	struct out o = { 0 };
@@ -547,8 +533,6 @@ static void write_op_log(FILE *f, uint64_t nodes)
 	flush(&o, f);
 	free(o.ptr);
 }
-
-/* ---- main ---- */
 
 static FILE *create(const char *dir, const char *name)
 {

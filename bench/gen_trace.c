@@ -108,7 +108,7 @@ static void make_ops(void)
 	}
 }
 
-/* Few ops make most of the runs. */
+/* Chooses an op; few ops make most of the runs. */
 static const struct op *some_op(void)
 {
 	double u = (double)(next_random() & 0xffffff) / 0x1000000;
@@ -264,7 +264,7 @@ int main(int argc, char **argv)
 	kineto = strcmp(argv[1], "kineto") == 0;
 	bytes = strtoull(argv[2], NULL, 0);
 	state = 0x9e3779b97f4a7c15ull;
-	make_ops(); /* the same in every file */
+	make_ops(); /* the ops are the same in every file */
 	state ^= strtoull(argv[3], NULL, 0) * 0x1234567u;
 	head(kineto);
 	while (written < bytes) {

@@ -60,7 +60,7 @@ static const char *const stat_names[] = { "",
 					  "device_id",
 					  "theoretical_occupancy_pct" };
 
-/* Bytes of a message; counted only while `to` is NULL. */
+/* Bytes of a message; only counted while `to` is NULL. */
 struct out {
 	FILE *to;
 	uint64_t size;
@@ -94,7 +94,7 @@ static void put_int(struct record *r, unsigned field, uint64_t value)
 	put_varint(r, value);
 }
 
-/* A stat of an event: a number (4) or a reference to a name (7). */
+/* Writes a stat of an event: a number (4) or a reference to a name (7). */
 static void put_stat(struct record *r, unsigned stat, unsigned field, uint64_t value)
 {
 	struct record s = { .len = 0 };
@@ -132,7 +132,8 @@ static void begin_event(struct record *r, uint64_t entry, uint64_t at, uint64_t 
 	put_int(r, 3, dur);
 }
 
-/* Entries of the dictionary: 1 train, 2 Process, 3 Propagate, 4 a launch, then ops; of GPUs 1 … kernels. */
+/* Writes a line of the host. Entries of the dictionary: 1 train, 2 Process, 3 Propagate, 4 a launch, then ops; for
+ * GPUs 1 … are kernels. */
 static void host_line(struct out *out, unsigned line, uint64_t events, uint64_t events_per_step)
 {
 	uint64_t at = 0, correlation = line;
@@ -211,7 +212,7 @@ static void line_head(struct record *r, unsigned id, const char *name)
 	put_int(r, 3, 35487);
 }
 
-/* One line, with its length before it. */
+/* Writes one line, with its length before it. */
 static void put_line(struct out *plane, bool device, unsigned line, uint64_t events,
 		     uint64_t per_step)
 {

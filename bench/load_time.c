@@ -24,7 +24,7 @@ static double now(clockid_t clock)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* When this process was started, on the same clock (to 10 ms, or now if that is later). */
+/* The time at which this process was started, on the same clock (to 10 ms, or now if that is later). */
 static double started(double at_main)
 {
 	unsigned long long ticks = 0;
@@ -69,7 +69,8 @@ int main(int argc, char **argv)
 	loaded = now(CLOCK_MONOTONIC);
 	check(ow_profile_freeze(profile, &err), &err);
 	frozen = now(CLOCK_MONOTONIC);
-	getrusage(RUSAGE_SELF, &usage); /* inputs are not mapped: what is resident is ours */
+	/* inputs are not mapped, so resident memory is allocated memory */
+	getrusage(RUSAGE_SELF, &usage);
 	ow_profile_memory(profile, &use);
 	check(ow_view(profile, "op", NULL, &result, &err), &err);
 	viewed = now(CLOCK_MONOTONIC);

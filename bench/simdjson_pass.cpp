@@ -1,5 +1,6 @@
-// simdjson_pass.cpp: what bench/trace measures against: simdjson's On-Demand reader walks all events of a trace and
-// touches two values of each, `dur` and `args.name`, in one thread. Reading the file is not counted. Prints seconds.
+// simdjson_pass.cpp: the reference that bench/trace compares with: simdjson's On-Demand reader visits all events of a
+// trace and reads two values of each, `dur` and `args.name`, in one thread. Reading the file is not counted. Prints
+// seconds.
 #include <chrono>
 #include <cstdio>
 #include <simdjson.h>

@@ -1,5 +1,5 @@
-/* push.c: what one record costs: the recorder's own code, filling a ring that is emptied on the way, without and with the
- * two readings of the clock that a slice needs. Built and run by bench/live/run; prints nanoseconds. */
+/* push.c: measures the cost of one record: the recorder's own code, filling a ring that is emptied on the way,
+ * without and with the two clock readings that a slice needs. Built and run by bench/live/run; prints nanoseconds. */
 #include "recorder.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ struct thread *thread_prepare(void)
 	return NULL;
 }
 
-/* There is always room: the ring is emptied before it is full. */
+/* Always succeeds: the ring is emptied before it is full. */
 bool ring_make_room(struct thread *t, const struct ring_record *record)
 {
 	(void)record;
@@ -26,7 +26,7 @@ bool ring_make_room(struct thread *t, const struct ring_record *record)
 	return true;
 }
 
-/* Of this process: others may be busy, too. */
+/* Processor time of this process, because others may be busy, too. */
 static uint64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -54,7 +54,7 @@ static double measure(struct thread *t, int clocks)
 	return (double)(cpu_ns() - begin) / ((double)ROUNDS * RECORDS);
 }
 
-/* With any argument: as it is where the processor's counter cannot be used. */
+/* With any argument it measures the case in which the processor's counter cannot be used. */
 int main(int argc, char **argv)
 {
 	static struct thread t = { .mask = RECORDS - 1, .generation = 1 };

@@ -35,7 +35,7 @@ static void write_event(uint64_t track, uint64_t ts_ns, uint64_t dur_ns)
 	       name);
 }
 
-/* One event and its child; returns when the next one may begin. */
+/* Writes one event and its child; returns when the next one may begin. */
 static uint64_t write_pair(uint64_t track, uint64_t ts_ns, bool bursty)
 {
 	uint64_t dur_ns = bursty ? 400 + below(1200) : 2000 + below(12000);

@@ -1,5 +1,6 @@
 /*
- * diff.c: _opwatch.diff: two groups of profiles compared (ow_diff). Each profile is a run. The Python side is in _diff.py.
+ * diff.c: the function _opwatch.diff: compares two groups of profiles (ow_diff). Each profile is a run. The Python side
+ * is in _diff.py.
  */
 #include "ext.h"
 
@@ -22,7 +23,7 @@ static ow_status compare(const struct ow_run *runs, size_t base, size_t count,
 	return status;
 }
 
-/* diff([("", Profile)], number of those that are the base, [limit]) -> Result */
+/* diff([("", Profile)], number of profiles that are the base, [limit]) -> Result */
 PyObject *diff_profiles(PyObject *self, PyObject *args)
 {
 	struct ow_error err = { .offset = OW_NO_OFFSET };

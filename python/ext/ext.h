@@ -1,9 +1,8 @@
 /*
- * ext.h: shared by the files of the extension module _opwatch, which calls the public headers for Python and does
- * nothing else: the package's Python files give it its shape.
- *
- * Written against the limited API of CPython 3.8, so that one build serves every later version. The GIL is
- * released around every call of the library that takes longer than looking at a number.
+ * ext.h: declarations that the files of the extension module _opwatch share. The module calls the public headers for
+ * Python and does nothing else; the package's Python files define the interface. It is written against the limited API
+ * of CPython 3.8, so that one build serves every later version. The GIL is released around every call of the library
+ * that may take long.
  */
 #ifndef EXT_EXT_H
 #define EXT_EXT_H
@@ -25,10 +24,10 @@
 		PyEval_RestoreThread(state_);                                                      \
 	} while (0)
 
-/* module.c: sets opwatch.Error or one of its kinds, and returns NULL. */
+/* module.c: raises opwatch.Error or one of its subclasses, and returns NULL. */
 PyObject *raise_status(const struct ow_error *err);
 
-/* options.c: keyword arguments into one of the option structs of the public headers. */
+/* options.c: converts keyword arguments to one of the option structs of the public headers. */
 enum field_kind {
 	FIELD_BOOL,
 	FIELD_INT32,
@@ -44,45 +43,47 @@ struct field {
 	enum field_kind kind;
 	size_t offset;
 };
-/* Texts live as long as `keep`, a list the caller makes and drops after the call. False: an exception is
- * set. `options` may be NULL or None. */
+/* Fills an option struct. Texts live as long as `keep`, a list that the caller makes and drops after the call.
+ * False: an exception is set. `options` may be NULL or None. */
 bool fields_fill(const struct field *fields, void *to, PyObject *options, PyObject *keep);
-/* Paths, as the system wants them. */
+/* Converts paths to the file system encoding. */
 bool paths_fill(struct ow_list *list, PyObject *value, PyObject *keep);
 bool list_fill(struct ow_list *list, PyObject *value, const char *name, PyObject *keep);
 extern const struct field open_fields[], view_fields[], write_fields[], timeline_fields[],
 	merge_fields[], sql_fields[], ask_fields[], export_fields[], hang_fields[], ranks_fields[];
-/* The names of a table, as a tuple. */
+/* The names of the fields in a table, as a tuple. */
 PyObject *field_names(const struct field *fields);
 
-/* progress.c: what is called while the library works: Ctrl-C, and the user's own callable. */
+/* progress.c: called back while the library works: for Ctrl-C, and for the user's own callable. */
 struct watch {
-	PyObject *callable;		/* or NULL */
-	PyObject *type, *value, *trace; /* what it raised */
-	unsigned long thread;		/* that made the call: only this thread handles signals */
+	PyObject *callable;		/* may be NULL */
+	PyObject *type, *value, *trace; /* the exception that the callable raised */
+	/* the thread that made the call: only this thread handles signals */
+	unsigned long thread;
 	_Atomic int64_t last_ns;
 	_Atomic bool stop;
 };
 void watch_init(struct watch *watch, PyObject *callable);
 bool watch_progress(void *arg, const char *file, uint64_t done, uint64_t total);
-/* After the call: true and an exception is set when the callback ended it. */
+/* Called after the library call: true, with an exception set, when the callback ended it. */
 bool watch_failed(struct watch *watch);
 
-/* A library profile, shared by the Python profile and the results made from it: it is freed with the last
- * of them, so that results outlive close(). Counted without the GIL, since results handed out through Arrow
- * end in other people's threads. */
+/* A library profile, shared by the Python profile and the results made from it: it is freed with the last of them, so
+ * that results outlive close(). References are counted without the GIL, because results that were passed on through
+ * Arrow may end in threads of other libraries.
+ */
 struct handle {
 	ow_profile *profile;
-	struct watch watch; /* of the call that loads; the library keeps its address */
-	bool loading;	    /* by some thread */
-	size_t asking;	    /* threads that read it */
+	struct watch watch; /* state of the call that loads; the library keeps its address */
+	bool loading;	    /* a thread is loading */
+	size_t asking;	    /* number of threads that read the profile */
 	atomic_size_t refs;
 };
 void handle_take(struct handle *handle);
-/* Takes its time when it is the last one: better WITHOUT_GIL. */
+/* Drops a reference; freeing the last one takes time, so call it WITHOUT_GIL. */
 void handle_drop(struct handle *handle);
 
-/* Bytes that a sink writes, for a str or bytes of them. */
+/* Collects the bytes that a sink writes, for a str or bytes object. */
 struct sink_bytes {
 	char *bytes;
 	size_t len, cap;
@@ -91,15 +92,17 @@ struct sink_bytes {
 bool sink_bytes_write(void *arg, const void *bytes, size_t len);
 void sink_bytes_free(struct sink_bytes *out);
 
-/* Each adds its type to the module; NULL or the type, a new reference. */
+/* Each function adds its type to the module; returns the type, a new reference, or NULL. */
 PyObject *profile_type_add(PyObject *module);
 PyObject *result_type_add(PyObject *module);
 PyObject *recorder_type_add(PyObject *module);
 PyObject *sql_type_add(PyObject *module);
 PyObject *ui_type_add(PyObject *module);
-/* Of a _opwatch.Profile that is open and not being loaded, borrowed; NULL and an exception for anything else. */
+/* The handle, borrowed, of a _opwatch.Profile that is open and not being loaded; NULL and an exception for anything
+ * else. */
 struct handle *profile_handle(PyObject *object);
-/* Takes the result, also on failure. handle NULL: the result is of no profile. */
+/* Makes a Result object; takes ownership of the result, also on failure. handle NULL: the result does not belong to
+ * a profile. */
 PyObject *result_wrap(struct handle *handle, ow_result *result);
 
 PyObject *merge_files(PyObject *self, PyObject *args);
@@ -107,16 +110,16 @@ PyObject *diff_profiles(PyObject *self, PyObject *args);
 PyObject *hang_files(PyObject *self, PyObject *args);
 PyObject *ranks_files(PyObject *self, PyObject *args);
 
-/* tables.c: profiles that are runs of a query or an export. */
+/* tables.c: the profiles that are runs of a query or an export. */
 struct run_handles {
 	struct handle **handles;
 	size_t count;
 };
-/* Out of a list of (name, Profile): an array to be freed, or NULL and an exception. Texts live as long as `keep`;
- * the handles are taken, also on failure, until runs_drop. */
+/* Converts a list of (name, Profile) to an array that the caller frees; NULL and an exception on failure. Texts live
+ * as long as `keep`; the handles are held, also on failure, until runs_drop. */
 struct ow_run *runs_take(PyObject *list, struct run_handles *to, PyObject *keep);
 void runs_drop(struct run_handles *runs);
-/* Named queries and tables as files. */
+/* Named queries, and tables as files. */
 PyObject *ask_query(PyObject *self, PyObject *args);
 PyObject *list_queries(PyObject *self, PyObject *args);
 PyObject *export_tables(PyObject *self, PyObject *args);

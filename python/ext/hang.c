@@ -1,4 +1,4 @@
-/* hang.c: _opwatch.hang: why a job hangs, from files, without a profile. */
+/* hang.c: the function _opwatch.hang: finds why a job hangs, from files, without a profile. */
 #include "ext.h"
 
 PyObject *hang_files(PyObject *self, PyObject *args)

@@ -1,4 +1,4 @@
-/* merge.c: _opwatch.merge: many traces into one, without a profile. */
+/* merge.c: the function _opwatch.merge: merges many traces into one, without a profile. */
 #include "ext.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ static void keep_line(void *arg, const char *line, size_t len)
 	PyObject *text = PyUnicode_DecodeUTF8(line, (Py_ssize_t)len, "replace");
 
 	if (!text || PyList_Append(((struct lines *)arg)->list, text) != 0)
-		PyErr_Clear(); /* a remark is lost, and no more than that */
+		PyErr_Clear(); /* if this fails, only a remark is lost */
 	Py_XDECREF(text);
 	PyGILState_Release(gil);
 }

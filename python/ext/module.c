@@ -1,14 +1,12 @@
 /*
- * module.c: the module _opwatch: its functions, its types, and how a status becomes an exception. Private to
- * the package opwatch, whose __init__.py says what users may rely on.
+ * module.c: the module _opwatch: its functions, its types, and the conversion of a status to an exception. It is
+ * private to the package opwatch, whose __init__.py defines the public interface.
  */
 #include "ext.h"
 
 #include <stdlib.h>
 
-/* ---- errors ---- */
-
-/* opwatch._errors.make(status, name, offset or None, text) knows the classes. */
+/* Raises an exception; opwatch._errors.make(status, name, offset or None, text) chooses the class. */
 PyObject *raise_status(const struct ow_error *err)
 {
 	PyObject *module, *error, *offset;
@@ -32,8 +30,6 @@ PyObject *raise_status(const struct ow_error *err)
 	return NULL;
 }
 
-/* ---- handles ---- */
-
 void handle_take(struct handle *handle)
 {
 	atomic_fetch_add(&handle->refs, 1);
@@ -46,8 +42,6 @@ void handle_drop(struct handle *handle)
 	ow_profile_free(handle->profile);
 	free(handle);
 }
-
-/* ---- what this build can do ---- */
 
 typedef bool (*part_fn)(size_t index, struct ow_part_info *info);
 
@@ -97,7 +91,7 @@ static PyObject *build_parts(PyObject *self, PyObject *none)
 	return parts(ow_build_part);
 }
 
-/* {table: names} of the keyword arguments that each call takes. */
+/* A dict {table: names} of the keyword arguments that each call takes. */
 static PyObject *option_names(PyObject *self, PyObject *none)
 {
 	(void)self, (void)none;
@@ -108,8 +102,6 @@ static PyObject *option_names(PyObject *self, PyObject *none)
 			     field_names(ask_fields), "export", field_names(export_fields), "hang",
 			     field_names(hang_fields), "ranks", field_names(ranks_fields));
 }
-
-/* ---- the module ---- */
 
 static PyMethodDef methods[] = {
 	{ "views", views, METH_NOARGS, "Views: a list of (name, summary, kind)." },

@@ -1,6 +1,6 @@
 /*
- * options.c: copies keyword arguments into the option structs of the public headers, by tables: a new option of the library is one
- * line here. Checks type and range of values; the library checks their meaning.
+ * options.c: copies keyword arguments into the option structs of the public headers, by tables: a new option of the
+ * library is one line here. It checks type and range of values; the library checks their meaning.
  */
 #include "ext.h"
 
@@ -144,7 +144,7 @@ PyObject *field_names(const struct field *fields)
 	return names;
 }
 
-/* UTF-8 of a str, without NULs, kept in `keep`. */
+/* The UTF-8 bytes of a str without NULs; `keep` owns them. */
 static const char *text_of(PyObject *value, const char *name, PyObject *keep)
 {
 	PyObject *bytes;
@@ -159,11 +159,11 @@ static const char *text_of(PyObject *value, const char *name, PyObject *keep)
 		return NULL;
 	if (PyBytes_AsStringAndSize(bytes, &text, NULL) != 0 || PyList_Append(keep, bytes) != 0)
 		text = NULL;
-	Py_DECREF(bytes); /* the list has its own */
+	Py_DECREF(bytes); /* the list holds its own reference */
 	return text;
 }
 
-/* As the system wants it: str, bytes or os.PathLike. */
+/* A path in the file system encoding, from a str, bytes or os.PathLike. */
 static const char *path_of(PyObject *value, const char *name, PyObject *keep)
 {
 	PyObject *bytes = NULL;
@@ -180,7 +180,7 @@ static const char *path_of(PyObject *value, const char *name, PyObject *keep)
 
 typedef const char *(*text_fn)(PyObject *value, const char *name, PyObject *keep);
 
-/* Room for that many pointers, owned by `keep`. */
+/* An array of `count` pointers, owned by `keep`. */
 static const char **pointers_new(Py_ssize_t count, PyObject *keep)
 {
 	PyObject *block = PyBytes_FromStringAndSize(NULL, (count + 1) * (Py_ssize_t)sizeof(char *));

@@ -1,7 +1,7 @@
 /*
- * profile.c: the type _opwatch.Profile: one ow_profile. While it loads one thread has it; frozen, any number
- * may ask it at once. The Python class opwatch.Profile wraps it. What it writes for other programs is in
- * profile_write.c.
+ * profile.c: the type _opwatch.Profile: one ow_profile. While it loads, one thread uses it; once it is frozen, any
+ * number of threads may read it. The Python class opwatch.Profile wraps it. Methods that write it for other programs
+ * are in profile_write.c.
  */
 #include "profile.h"
 
@@ -15,8 +15,6 @@ struct profile {
 };
 
 static PyObject *profile_type; /* borrowed from the module, which is never unloaded */
-
-/* ---- making and ending ---- */
 
 static struct profile *profile_alloc(void)
 {
@@ -55,8 +53,6 @@ static PyObject *profile_close(PyObject *object, PyObject *none)
 	WITHOUT_GIL(handle_drop(handle));
 	Py_RETURN_NONE;
 }
-
-/* ---- around every call ---- */
 
 static struct handle *refuse(PyObject *kind, const char *text)
 {
@@ -124,15 +120,13 @@ struct handle *profile_handle(PyObject *object)
 	return handle;
 }
 
-/* ---- loading ---- */
-
 static void open_options(struct ow_open_options *options, struct handle *handle)
 {
 	options->progress = watch_progress;
 	options->progress_arg = &handle->watch;
 }
 
-/* new(options, progress): an empty profile to be filled and frozen. */
+/* new(options, progress): creates an empty profile, to be filled and frozen. */
 static PyObject *profile_new(PyObject *none, PyObject *args)
 {
 	struct ow_error err = { .offset = OW_NO_OFFSET };
@@ -156,7 +150,7 @@ static PyObject *profile_new(PyObject *none, PyObject *args)
 	return (PyObject *)self;
 }
 
-/* As for the program: ./opwatch.toml, if it exists, says which rules are muted and what is worth a remark. */
+/* Reads ./opwatch.toml, if it exists, as the program does: it lists muted rules and thresholds. */
 static ow_status use_settings(ow_profile *profile, struct ow_error *err)
 {
 	struct ow_advice_options options;
@@ -242,8 +236,8 @@ static PyObject *profile_add_file(PyObject *object, PyObject *args)
 	return handle ? file_info(&info) : NULL;
 }
 
-/* add_memory(name, bytes, format=None, step=None, progress=None, forget=False); the library copies the
- * bytes, unless it is to forget them. */
+/* add_memory(name, bytes, format=None, step=None, progress=None, forget=False); the library copies the bytes, unless
+ * forget is true. */
 static PyObject *profile_add_memory(PyObject *object, PyObject *args)
 {
 	struct ow_file_options options = { .size = sizeof(options), .step = INT64_MIN };
@@ -272,7 +266,7 @@ static PyObject *profile_add_memory(PyObject *object, PyObject *args)
 	return profile_leave(handle, &handle->watch, status, &err) ? NULL : file_info(&info);
 }
 
-/* From loading to reading, or back. */
+/* Changes the profile from loading to reading, or back. */
 static PyObject *turn(PyObject *object, ow_status (*to)(ow_profile *, struct ow_error *),
 		      bool frozen)
 {
@@ -295,7 +289,7 @@ static PyObject *profile_freeze(PyObject *object, PyObject *none)
 	return turn(object, ow_profile_freeze, true);
 }
 
-/* thaw(): more can be added; no result may live. */
+/* thaw(): allows adding more; no result may exist. */
 static PyObject *profile_thaw(PyObject *object, PyObject *none)
 {
 	(void)none;
@@ -323,8 +317,6 @@ static PyObject *profile_set_checkpoint(PyObject *object, PyObject *args)
 	return handle ? (Py_INCREF(Py_None), Py_None) : NULL;
 }
 
-/* ---- asking ---- */
-
 typedef ow_status (*table_fn)(ow_profile *profile, const char *name,
 			      const struct ow_view_options *options, ow_result **result,
 			      struct ow_error *err);
@@ -343,7 +335,8 @@ static PyObject *ask_table(PyObject *object, PyObject *args, table_fn ask)
 	if (!keep || !PyArg_ParseTuple(args, "s|O", &name, &keywords) ||
 	    !fields_fill(view_fields, &options, keywords, keep))
 		goto out;
-	options.explain_empty = strcmp(name, "code") != 0; /* which raises NotFound instead */
+	/* the code view raises NotFound instead */
+	options.explain_empty = strcmp(name, "code") != 0;
 	handle = profile_enter(object);
 	if (!handle)
 		goto out;
@@ -564,8 +557,6 @@ static PyObject *profile_memory(PyObject *object, PyObject *none)
 			     (unsigned long long)use.limit);
 }
 
-/* ---- small questions ---- */
-
 static PyObject *get_closed(PyObject *object, void *none)
 {
 	(void)none;
@@ -601,8 +592,6 @@ static PyObject *get_damaged(PyObject *object, void *none)
 	(void)none;
 	return ask_flag(object, ow_profile_damaged);
 }
-
-/* ---- the type ---- */
 
 static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {

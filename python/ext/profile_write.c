@@ -1,12 +1,10 @@
 /*
- * profile_write.c: methods of _opwatch.Profile that write it in the forms of other programs: timelines for
- * trace viewers, and TensorFlow's messages. The type and all other methods are in profile.c.
+ * profile_write.c: methods of _opwatch.Profile that write it in the formats of other programs: timelines for trace
+ * viewers, and TensorFlow's messages. The type and all other methods are in profile.c.
  */
 #include "profile.h"
 
 #include <string.h>
-
-/* ---- timelines ---- */
 
 /* timeline(options, path or None) -> bytes, or None when there is a path */
 PyObject *profile_timeline(PyObject *object, PyObject *args)
@@ -45,7 +43,7 @@ out:
 	return made;
 }
 
-/* Changes of memory, as they come without the GIL: numbers and lengths, then the texts. */
+/* A change of memory, collected without the GIL: numbers and lengths; the texts follow. */
 struct memory_head {
 	int64_t ts_us, bytes;
 	size_t allocator_len, tensor_len;
@@ -61,7 +59,7 @@ static void note_memory(void *arg, const struct ow_timeline_memory *change)
 	       sink_bytes_write(arg, change->tensor, change->tensor_len));
 }
 
-/* A list of (allocator, time in microseconds, bytes, tensor). */
+/* Makes a list of (allocator, time in microseconds, bytes, tensor). */
 static PyObject *memory_list(const struct sink_bytes *notes)
 {
 	PyObject *list = PyList_New(0);
@@ -89,7 +87,7 @@ static PyObject *memory_list(const struct sink_bytes *notes)
 	return list;
 }
 
-/* timeline_memory(options) -> (bytes, list of changes of memory) */
+/* timeline_memory(options) -> (bytes, list of memory changes) */
 PyObject *profile_timeline_memory(PyObject *object, PyObject *args)
 {
 	struct ow_error err = { .offset = OW_NO_OFFSET };
@@ -126,8 +124,6 @@ out:
 	Py_XDECREF(keep);
 	return made;
 }
-
-/* ---- as bytes ---- */
 
 static PyObject *as_bytes(PyObject *object,
 			  ow_status (*write)(ow_profile *, ow_write_fn, void *, struct ow_error *))

@@ -1,5 +1,5 @@
 /*
- * progress.c: what the library calls back while the GIL is released: progress, which is also where Ctrl-C
+ * progress.c: functions that the library calls back while the GIL is released: progress, which is also where Ctrl-C
  * ends a long call, and the bytes that a sink writes.
  */
 #include "ext.h"
@@ -26,7 +26,7 @@ static int64_t now_ns(void)
 	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-/* With the GIL. */
+/* Calls the user's callable and handles signals; the GIL is held. */
 static bool ask(struct watch *watch, const char *file, uint64_t done, uint64_t total)
 {
 	bool own = watch->thread == (unsigned long)pthread_self();
@@ -46,7 +46,7 @@ static bool ask(struct watch *watch, const char *file, uint64_t done, uint64_t t
 	return go_on;
 }
 
-/* From any thread, but not often: taking the GIL costs more than what is reported. */
+/* Called from any thread, but not often, because taking the GIL costs more than the report. */
 bool watch_progress(void *arg, const char *file, uint64_t done, uint64_t total)
 {
 	struct watch *watch = arg;

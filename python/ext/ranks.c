@@ -1,4 +1,4 @@
-/* ranks.c: _opwatch.ranks: the ranks of a job compared, from files, without a profile. */
+/* ranks.c: the function _opwatch.ranks: compares the ranks of a job, from files, without a profile. */
 #include "ext.h"
 
 #include <opwatch/ranks.h>

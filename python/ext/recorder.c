@@ -1,17 +1,15 @@
 /*
- * recorder.c: the type _opwatch.Recorder: one ow_recorder. Its calls take less time than giving up the GIL does,
- * so they keep it; only opening and closing give it up. The Python class opwatch.StepRecorder wraps it.
+ * recorder.c: the type _opwatch.Recorder: one ow_recorder. Its calls take less time than releasing the GIL, so they
+ * hold it; only opening and closing release it. The Python class opwatch.StepRecorder wraps it.
  */
 #include "ext.h"
 
 struct recorder {
 	PyObject_HEAD ow_recorder *recorder; /* NULL: closed */
-	PyObject *names;		     /* {str: number} */
+	PyObject *names;		     /* dict from name to number */
 };
 
 static PyObject *recorder_type;
-
-/* ---- life ---- */
 
 /* open(path, first_step) */
 static PyObject *recorder_open(PyObject *none, PyObject *args)
@@ -45,7 +43,7 @@ static PyObject *recorder_open(PyObject *none, PyObject *args)
 	return (PyObject *)self;
 }
 
-/* All callers hold the GIL, so no other thread is inside. */
+/* Closes the recorder. All callers hold the GIL, so no other thread is inside. */
 static PyObject *recorder_close(PyObject *object, PyObject *none)
 {
 	struct recorder *self = (struct recorder *)object;
@@ -68,7 +66,7 @@ static void recorder_dealloc(PyObject *object)
 	struct ow_error err;
 
 	if (ow_recorder_close(self->recorder, &err) != OW_OK)
-		err.status = OW_OK; /* there is no caller to report to */
+		err.status = OW_OK; /* a destructor has no caller to report to */
 	Py_XDECREF(self->names);
 	((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
 	Py_DECREF(type);
@@ -82,8 +80,6 @@ static ow_recorder *opened(PyObject *object)
 		PyErr_SetString(PyExc_ValueError, "the recording is closed");
 	return recorder;
 }
-
-/* ---- names ---- */
 
 static uint32_t new_name(struct recorder *self, PyObject *text)
 {
@@ -109,7 +105,7 @@ static uint32_t new_name(struct recorder *self, PyObject *text)
 	return name;
 }
 
-/* False and an exception when there is none. */
+/* Finds or adds the number of a name; false and an exception on failure. */
 static bool name_of(struct recorder *self, PyObject *text, uint32_t *name)
 {
 	PyObject *number;
@@ -125,8 +121,6 @@ static bool name_of(struct recorder *self, PyObject *text, uint32_t *name)
 		*name = PyErr_Occurred() ? 0 : new_name(self, text);
 	return !PyErr_Occurred();
 }
-
-/* ---- what is recorded ---- */
 
 static PyObject *recorder_mark(PyObject *object, PyObject *text)
 {
@@ -229,8 +223,6 @@ static PyObject *get_active(PyObject *object, void *none)
 	(void)none;
 	return PyBool_FromLong(recorder && ow_recorder_is_ours(recorder));
 }
-
-/* ---- the type ---- */
 
 static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {

@@ -1,6 +1,6 @@
 /*
- * result.c: the type _opwatch.Result: one ow_result, its cells as Python values, and what sinks write of it.
- * Immutable, so any number of threads may read it. The Python class opwatch.Result wraps it.
+ * result.c: the type _opwatch.Result: one ow_result, its cells as Python values, and writing it through sinks. It is
+ * immutable, so any number of threads may read it. The Python class opwatch.Result wraps it.
  */
 #include "result.h"
 
@@ -8,8 +8,6 @@
 #include <string.h>
 
 static PyObject *result_type;
-
-/* ---- life ---- */
 
 void core_drop(void *arg)
 {
@@ -86,7 +84,8 @@ PyObject *result_wrap(struct handle *handle, ow_result *result)
 	}
 	self->core = core;
 	WITHOUT_GIL(status = ow_result_fill(result,
-					    &err)); /* filled now, before several threads read it */
+					    /* filled now, before several threads read the result */
+					    &err));
 	if (status != OW_OK) {
 		Py_DECREF(self);
 		return raise_status(&err);
@@ -95,8 +94,6 @@ PyObject *result_wrap(struct handle *handle, ow_result *result)
 		Py_CLEAR(self);
 	return (PyObject *)self;
 }
-
-/* ---- cells ---- */
 
 static bool in_range(Py_ssize_t index, uint32_t count, const char *what)
 {
@@ -115,7 +112,7 @@ const struct column *result_find(const struct result *self, PyObject *number)
 	return &self->columns[index];
 }
 
-/* Digits: a whole number is an int, however long; what has decimals is a float. */
+/* Converts digits: a whole number becomes an int of any size, a number with decimals a float. */
 static PyObject *number_cell(const struct ow_text *text)
 {
 	PyObject *digits =
@@ -169,7 +166,7 @@ static PyObject *result_row(PyObject *object, PyObject *number)
 	return row;
 }
 
-/* show(row, column) -> str, as the program prints it */
+/* show(row, column) -> str: the cell as the program prints it */
 static PyObject *result_show(PyObject *object, PyObject *args)
 {
 	const struct result *self = (const struct result *)object;
@@ -202,9 +199,7 @@ static PyObject *result_depths(PyObject *object, PyObject *none)
 	return values;
 }
 
-/* ---- what it is ---- */
-
-/* ((name, title, type, unit), …) */
+/* schema() -> ((name, title, type, unit), …) */
 static PyObject *result_schema(PyObject *object, PyObject *none)
 {
 	static const char *const types[] = { "int", "real", "text", "bool", "number" };
@@ -258,8 +253,6 @@ static Py_ssize_t result_length(PyObject *object)
 {
 	return ((const struct result *)object)->rows;
 }
-
-/* ---- writing ---- */
 
 static void add_line(void *arg, const char *line, size_t len)
 {
@@ -332,8 +325,6 @@ out:
 	Py_XDECREF(keep);
 	return made;
 }
-
-/* ---- the type ---- */
 
 static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {

@@ -1,30 +1,31 @@
 /*
- * result_arrays.c: whole columns of a result for others: numpy, through addresses that _result.py puts into
- * the array interface, and consumers of Arrow's PyCapsules.
+ * result_arrays.c: provides whole columns of a result to numpy, through addresses that _result.py puts into the array
+ * interface, and to consumers of Arrow's PyCapsules.
  */
 #include "result.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- texts ---- */
-
-/* Rows mostly repeat a few texts, at the same address (a profile's are interned) or at others (those of SQL), and
- * then share one str. A small cache by content finds nearly all of them; where all differ it is given up. */
+/* Rows mostly repeat a few texts, at the same address (in profiles, which intern them) or at others (in results of
+ * SQL), and then share one str. A small cache by content finds nearly all of them; it is given up if all texts
+ * differ. */
 #define CACHE_BITS 14
-#define CACHE_TRIAL 4096 /* rows, of which an eighth should be found */
+/* number of rows after which the cache is judged: an eighth of them should be hits */
+#define CACHE_TRIAL 4096
 #define FETCH_AHEAD 16
-#define HASH_ENDS 32 /* bytes at both ends; enough to distinguish most long texts */
+/* bytes hashed at both ends of a text; enough to distinguish most long texts */
+#define HASH_ENDS 32
 
 struct shared {
 	const char *ptr;
 	size_t len;
-	PyObject *text; /* ours */
+	PyObject *text; /* a reference that the cache owns */
 };
 
 struct texts {
 	struct shared *cache;
-	const struct shared *last; /* of the row before */
+	const struct shared *last; /* entry of the previous row */
 	uint32_t asked, found;
 	bool apart;
 };
@@ -74,7 +75,7 @@ static PyObject *text_shared(struct texts *t, const struct ow_text *text)
 		return t->last->text;
 	}
 	if (!text->ptr || !text->len)
-		return text_new(text); /* Python has one empty str */
+		return text_new(text); /* Python has only one empty str */
 	place = &t->cache[text_hash(text) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - CACHE_BITS)];
 	t->asked++;
 	if (is_same(place, text)) {
@@ -100,7 +101,7 @@ static void texts_release(struct texts *t)
 	free(t->cache);
 }
 
-/* Takes the reference; false ends it. */
+/* Stores a value, and takes over its reference; returns false to stop. */
 typedef bool (*put_fn)(void *to, uint32_t row, PyObject *value);
 
 static PyObject *next_value(struct texts *t, const struct column *column, uint32_t row,
@@ -110,7 +111,8 @@ static PyObject *next_value(struct texts *t, const struct column *column, uint32
 		return column_cell(column, row);
 	if (!t->apart)
 		return text_shared(t, &column->texts[row]);
-	if (row + FETCH_AHEAD < rows) /* texts are in the order of the file, not of the rows */
+	/* prefetch: texts are in the order of the file, not of the rows */
+	if (row + FETCH_AHEAD < rows)
 		__builtin_prefetch(column->texts[row + FETCH_AHEAD].ptr);
 	return text_new(&column->texts[row]);
 }
@@ -157,7 +159,7 @@ PyObject *result_column(PyObject *object, PyObject *number)
 	return values;
 }
 
-/* fill(index, address): the values as objects into an array of them, such as numpy's of the type object */
+/* fill(index, address): writes the values as objects into an array of objects, such as numpy's with dtype object */
 PyObject *result_fill(PyObject *object, PyObject *args)
 {
 	const struct result *self = (const struct result *)object;
@@ -174,10 +176,8 @@ PyObject *result_fill(PyObject *object, PyObject *args)
 	Py_RETURN_NONE;
 }
 
-/* ---- numbers ---- */
-
-/* values(index) -> (address, numpy's type) of numbers, bytes of truth values, one each, or None for texts. The
- * address is good as long as the result is. */
+/* values(index) -> (address, numpy's type) of numbers; bytes for truth values, one each; None for texts. The address
+ * is valid as long as the result exists. */
 PyObject *result_values(PyObject *object, PyObject *number)
 {
 	const struct result *self = (const struct result *)object;
@@ -220,13 +220,11 @@ PyObject *result_known(PyObject *object, PyObject *number)
 	return PyBytes_FromStringAndSize((const char *)column->marks, self->rows);
 }
 
-/* ---- Arrow ---- */
-
 static void drop_stream(PyObject *capsule)
 {
 	struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
 
-	if (stream && stream->release) /* no consumer took it */
+	if (stream && stream->release) /* no consumer took the stream */
 		stream->release(stream);
 	free(stream);
 }

@@ -1,6 +1,6 @@
 /*
- * sql.c: the type _opwatch.Sql: one session of the library (ow_sql) over some profiles. One thread uses it at a
- * time; Ctrl-C ends a query. Named queries and exports, which need no session, are in tables.c. The Python side is in
+ * sql.c: the type _opwatch.Sql: one session of the library (ow_sql) over some profiles. One thread uses it at a time;
+ * Ctrl-C ends a query. Named queries and exports, which need no session, are in tables.c. The Python side is in
  * _profile.py.
  */
 #include "ext.h"
@@ -11,8 +11,8 @@
 struct session {
 	PyObject_HEAD ow_sql *sql; /* NULL: closed */
 	struct run_handles runs;
-	PyObject *keep;	    /* texts that the library uses */
-	struct watch watch; /* of the query that runs; the library keeps its address */
+	PyObject *keep;	    /* owns texts that the library uses */
+	struct watch watch; /* state of the running query; the library keeps its address */
 	bool busy;
 };
 
@@ -84,7 +84,7 @@ static PyObject *sql_open(PyObject *none, PyObject *args)
 	return (PyObject *)self;
 }
 
-/* Bytes that the value refers to; they live as long as `keep`. */
+/* Points a value to the bytes of an object, which `keep` keeps alive. */
 static bool value_bytes(struct ow_sql_value *to, PyObject *bytes, PyObject *keep)
 {
 	char *text;
@@ -102,7 +102,7 @@ static bool value_text(struct ow_sql_value *to, PyObject *text, PyObject *keep)
 	PyObject *bytes = PyUnicode_AsUTF8String(text);
 	bool good = value_bytes(to, bytes, keep);
 
-	Py_XDECREF(bytes); /* the list has its own */
+	Py_XDECREF(bytes); /* the list holds its own reference */
 	return good;
 }
 
@@ -111,7 +111,7 @@ static void free_values(PyObject *capsule)
 	free(PyCapsule_GetPointer(capsule, "values"));
 }
 
-/* Memory for values that lives as long as `keep`. */
+/* An array of values, owned by `keep`. */
 static struct ow_sql_value *new_values(Py_ssize_t count, PyObject *keep)
 {
 	struct ow_sql_value *values = calloc((size_t)count + 1, sizeof(*values));
@@ -143,7 +143,7 @@ static bool take_items(struct ow_sql_value *to, PyObject *list, PyObject *keep)
 	return items != NULL;
 }
 
-/* (kind, payload), which _profile.py makes of dates, decimals, bytes and lists. */
+/* Reads (kind, payload), which _profile.py makes from dates, decimals, bytes and lists. */
 static bool take_pair(struct ow_sql_value *to, PyObject *pair, PyObject *keep)
 {
 	static const struct {
@@ -205,7 +205,7 @@ static bool take_value(struct ow_sql_value *to, PyObject *value, PyObject *keep)
 	return !PyErr_Occurred();
 }
 
-/* Values out of a list of (name, value); they live as long as `keep`. */
+/* Reads a list of (name, value); `keep` owns the memory. */
 static struct ow_sql_value *take_values(PyObject *list, PyObject *keep)
 {
 	Py_ssize_t count = PyList_Size(list);

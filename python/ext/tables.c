@@ -1,12 +1,10 @@
 /*
- * tables.c: named queries (_opwatch.ask, .queries) and tables as files (_opwatch.export): calls over one or more profiles
- * that need no session. Each profile is a run with a name. The Python side is in _profile.py.
+ * tables.c: named queries (_opwatch.ask, .queries) and tables as files (_opwatch.export): calls over one or more
+ * profiles that need no session. Each profile is a run with a name. The Python side is in _profile.py.
  */
 #include "ext.h"
 
 #include <stdlib.h>
-
-/* ---- runs ---- */
 
 static bool take_run(PyObject *pair, struct ow_run *run, struct run_handles *to, PyObject *keep)
 {
@@ -56,8 +54,6 @@ void runs_drop(struct run_handles *runs)
 	free(runs->handles);
 	*runs = (struct run_handles){ NULL, 0 };
 }
-
-/* ---- named queries ---- */
 
 static ow_queries *open_queries(PyObject *folders, PyObject *keep)
 {
@@ -168,8 +164,6 @@ PyObject *ask_query(PyObject *self, PyObject *args)
 	Py_XDECREF(keep);
 	return made;
 }
-
-/* ---- tables as files ---- */
 
 static PyObject *summary_dict(const struct ow_export_summary *s)
 {

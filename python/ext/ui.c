@@ -1,6 +1,6 @@
 /*
- * ui.c: the type _opwatch.Ui: the web page of a profile (ow_ui) as long as the object lives, and the report as a file. The
- * profile stays open until the page is closed. The Python side is in _profile.py.
+ * ui.c: the type _opwatch.Ui: the web page of a profile (ow_ui), which is served as long as the object lives, and the
+ * report as a file. The profile stays open until the page is closed. The Python side is in _profile.py.
  */
 #include "ext.h"
 #include "profile.h"
@@ -109,7 +109,7 @@ PyObject *profile_report(PyObject *object, PyObject *args)
 	Py_RETURN_NONE;
 }
 
-/* Only open makes one. */
+/* Refuses the constructor: only open makes an object. */
 static PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
 	(void)type, (void)args, (void)keywords;

@@ -1,4 +1,5 @@
-// address.ts: the state of the page is its address: #/page?key=value. Reload, Back and a second browser show the same.
+// address.ts: the state of the page is its address: #/page?key=value. Reload, Back and a second browser show the same
+// state.
 import { signal } from "@preact/signals";
 import { token } from "./api";
 
@@ -25,10 +26,11 @@ export function readAddress() {
   address.value = parse(location.hash);
 }
 
-/** What stays when another page is opened: the part of the time that all pages show. */
+/** The parameter that is kept when another page is opened: the part of the time that all pages show. */
 const KEPT = "range";
 
-/** Goes to another state. `replace` keeps the entry of the history: for states on the way, as while panning. */
+/** Goes to another state. `replace` replaces the entry of the browser history: for intermediate states, as while
+ * panning. */
 export function go(to: Address, replace = false) {
   const kept = address.value.params[KEPT];
   if (to.page !== address.value.page && kept && !(KEPT in to.params)) to = { page: to.page, params: { ...to.params, [KEPT]: kept } };
@@ -46,7 +48,7 @@ export function change(params: Record<string, string>, replace = false) {
   go({ page: address.value.page, params: all }, replace);
 }
 
-/** Links of the page are states, too: they keep what `go` keeps. */
+/** Links inside the page are states, too: they keep the parameters that `go` keeps. */
 export function followLinks(e: MouseEvent) {
   const link = (e.target as Element | null)?.closest?.("a[href^='#/']");
   if (!link || e.button !== 0 || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey) return;
@@ -56,5 +58,5 @@ export function followLinks(e: MouseEvent) {
 
 export const param = (key: string) => address.value.params[key] ?? "";
 
-/** A link that opens this state in another browser of the same user: with the token. */
+/** A link that opens this state in another browser of the same user: it includes the token. */
 export const link = () => location.origin + location.pathname + "#t=" + token() + format(address.value).slice(1);

@@ -1,9 +1,9 @@
-// api.ts: requests to the server of opwatch. The token comes in the fragment of the first address (#t=…), is kept in
-// the session storage of this tab and sent as a header. It never stays in the address bar.
+// api.ts: sends requests to the server of opwatch. The token comes in the fragment of the first address (#t=…), is kept
+// in the session storage of this tab and sent as a header. It never stays in the address bar.
 
 const TOKEN_KEY = "opwatch-token";
 
-/** An embedded report has its answers in the file and no server. */
+/** An embedded report contains its answers and has no server. */
 declare global {
   interface Window {
     opwatchReport?: Record<string, unknown>;
@@ -11,7 +11,7 @@ declare global {
 }
 export const inReport = () => window.opwatchReport !== undefined;
 
-/** Takes the token out of the address and returns the rest of the fragment. */
+/** Removes the token from the address and stores it; the rest of the fragment stays. */
 export function takeToken(): void {
   const match = /^#t=([0-9a-f]+)(.*)$/.exec(location.hash);
   if (!match) return;
@@ -40,7 +40,7 @@ async function request(path: string, init: RequestInit = {}): Promise<Response> 
   try {
     text = (await response.json()).error ?? text;
   } catch {
-    /* not JSON: the status says enough */
+    /* the body is not JSON: the status is enough */
   }
   throw new ApiError(response.status, text);
 }
@@ -56,7 +56,7 @@ export function withParams(path: string, params: Params): string {
   return text ? path + "?" + text : path;
 }
 
-/** `measure` gets the length of the answer's text. */
+/** Requests JSON; `measure` receives the length of the answer's text. */
 export async function getJson<T>(path: string, params: Params = {}, signal?: AbortSignal, measure?: (bytes: number) => void): Promise<T> {
   const key = withParams(path, params);
   if (window.opwatchReport) {
@@ -114,9 +114,9 @@ export interface State {
   error?: string;
   damaged?: boolean;
   redacted?: boolean;
-  /** Pages without data, as far as that is known without a look at them. */
+  /** Pages without data, as far as the server knows that without computing them. */
   empty?: string[];
-  /** Views that can be asked for a part of the time. */
+  /** Views that accept a range of time. */
   parts?: string[];
   start_ns?: string;
   span_ns?: number;

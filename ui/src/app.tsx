@@ -1,5 +1,5 @@
-// app.tsx: the frame of the page: the list of pages, the title, the palette, and what is shown while files load. Each page
-// is one file in pages/ and one line in PAGES.
+// app.tsx: the frame of the page: the list of pages, the title, the palette, and the progress while files load. Each
+// page is one file in pages/ and one line in PAGES.
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { signal } from "@preact/signals";
@@ -16,13 +16,14 @@ import "./style.css";
 const state = signal<State | null>(null);
 const failure = signal<{ status: number; text: string } | null>(null);
 
-/** A report has the pages whose answers it holds, and Compare if it was made with --base. */
+/** Whether a page is available: a report has only the pages whose answers it contains, and Compare if it was made
+ * with --base. */
 const isHere = (page: Page) => !inReport() || (page.inReport && (page.name !== "compare" || baseFiles.value.length > 0));
 
-/** What the server knows to be without data, and what was found so when the page was looked at. */
+/** Whether a page is known to be empty: by the server, or since it was opened. */
 const isEmpty = (page: Page, s: State) => (s.empty ?? []).includes(page.name) || emptyPages.value.has(page.name) || (page.name === "compare" && s.state === "ready" && !baseFiles.value.length && s.files.length < 2 && !address.value.params.base_rank);
 
-/** Takes what the server says; a new epoch makes all answers old. */
+/** Applies the server's state; a new epoch invalidates all answers. */
 function take(now: State) {
   const old = state.value;
   files.value = now.job ? [`--job ${now.job}`] : now.files;
@@ -40,8 +41,10 @@ function take(now: State) {
   if ((old?.epoch ?? 0) !== (now.epoch ?? 0)) epoch.value = now.epoch ?? 0;
 }
 
-/** Asks how the server is, for ever: once a second, and while files load with answers that come at the end of loading or after 200 ms. It says within two seconds that the server is
- * gone, that it is back, that a file changed, that there is more of a recording. */
+/** Polls the server's state for ever: once a second; while files load, the server answers at the end of loading or after
+ * 200 ms. So the page reports within two seconds that the server is gone or back, that a file changed, or that a
+ * recording has grown.
+ */
 async function follow() {
   for (;;) {
     try {
@@ -74,7 +77,7 @@ function Loading(p: { state: State }) {
   );
 }
 
-/** The recording that is shown, as a file of the browser's downloads. */
+/** Downloads the recording that is shown. */
 async function keep(job: string) {
   try {
     await download(await post("/api/recording", ""), job);
@@ -132,7 +135,7 @@ function Frame(p: { state: State }) {
   );
 }
 
-/** The part of the time that was chosen on Start; all pages show it. */
+/** Shows the range of time that was chosen on Start and holds for all pages. */
 function PartChip() {
   const range = rangeOf();
   const answer = useAnswer<TableData>(range && !inReport() ? "/api/view" : null, { name: "steps" });

@@ -1,7 +1,7 @@
 // colours.ts: phases have fixed colours everywhere, from a palette that is safe for colour-blind eyes (Okabe and Ito). An
 // op gets a shade of its phase's colour by its type; events without a phase get muted colours by type.
 
-/** In the order of the model's enum; the server lists them, too (Rows.phases), and a test compares. */
+/** Phases in the order of the model's enum; the server lists them, too (Rows.phases), and a test compares both. */
 export const PHASES = ["unknown", "input", "host", "launch", "host_to_device", "compute", "device_to_host", "communication", "synchronisation", "idle", "allocation", "initialisation"];
 export const PHASE_TITLES: Record<string, string> = {
   unknown: "not known",

@@ -1,2 +1,2 @@
-// css.d.ts: esbuild takes style sheets that are imported into app.css.
+// css.d.ts: lets TypeScript accept imported style sheets, which esbuild bundles into app.css.
 declare module "*.css";

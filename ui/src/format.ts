@@ -1,4 +1,4 @@
-// format.ts: numbers as people read them: three significant digits, always with a unit. Unknown is "–", never 0.
+// format.ts: formats numbers for people: three significant digits, always with a unit. Unknown is "–", never 0.
 import type { Cell, Column } from "./api";
 
 const TIMES: [number, string][] = [
@@ -61,13 +61,13 @@ export function cell(value: Cell | undefined, column: Pick<Column, "type" | "uni
   }
 }
 
-/** The exact value, for a tooltip. */
+/** The exact value of a cell, for a tooltip. */
 export function exact(value: Cell | undefined, column: Pick<Column, "type" | "unit">): string {
   if (typeof value !== "number") return value === null || value === undefined ? "not known" : String(value);
   return String(value) + (column.unit ? " " + column.unit : "");
 }
 
-/** "time_ns" is "time" to people: the value has its unit. */
+/** The title of a column: "time_ns" becomes "time", because the value has its unit. */
 export function title(name: string): string {
   return name.replace(/_(ns|us|micros|bytes|ps)$/, "").replace(/_/g, " ");
 }
@@ -75,5 +75,5 @@ export function title(name: string): string {
 export const plural = (n: number, word: string) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 export const baseName = (path: string) => path.replace(/\/+$/, "").split("/").pop() || path;
 
-/** A word for a shell. */
+/** Quotes a word for a shell. */
 export const shellWord = (word: string) => (/^[\w./:=+,@%-]+$/.test(word) ? word : "'" + word.replace(/'/g, "'\\''") + "'");

@@ -1,5 +1,6 @@
-// load.ts: answers of the server as signals: loading, a value, or an error. Answers are kept while the page is open, up to a
-// bound in bytes; they do not change, because a profile that is open does not; when a recording that grows was read again, all are dropped.
+// load.ts: provides answers of the server as signals: loading, a value, or an error. Answers are cached while the page
+// is open, up to a limit in bytes, because an open profile does not change; when a growing recording was read again,
+// all are dropped.
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { param } from "./address";
@@ -11,12 +12,12 @@ export interface Loaded<T> {
   error?: string;
 }
 
-/** Views that can be asked for a part of the time, with these files. */
+/** Views that accept a range of time, with these files. */
 export const timedViews = signal<string[]>([]);
-/** These show all of the time even so: where one chooses a part, and the facts that pages begin with. */
+/** These views always show the whole time: on them the user chooses a range, or they give facts for the whole page. */
 const WHOLE = ["steps", "metrics", "heaps", "memory_time", "memory_at", "memory_steps", "verdict"];
 
-/** The part of the time in the address, in the times of views: [from, to]. */
+/** The range of time in the address, [from, to], on the clock of views. */
 export function rangeOf(): [number, number] | null {
   const match = /^(-?\d+)-(-?\d+)$/.exec(param("range"));
   return match && Number(match[1]) < Number(match[2]) ? [Number(match[1]), Number(match[2])] : null;
@@ -24,7 +25,7 @@ export function rangeOf(): [number, number] | null {
 
 export const partOf = (range: [number, number]) => `${format.time(range[0])} … ${format.time(range[1])}`;
 
-/** The parameters of a view, with the part of the time that is shown. */
+/** Adds the range of time that is shown to the parameters of a view. */
 export function ranged(params: Params): Params {
   const range = rangeOf();
   const name = String(params.name ?? "");
@@ -35,7 +36,7 @@ export function ranged(params: Params): Params {
 /** Changes when the server has read the files again. */
 export const epoch = signal(0);
 const KEPT_MOST = 200;
-const KEPT_BYTES = 6 << 20; // of text; as objects it is several times as much
+const KEPT_BYTES = 6 << 20; // bytes of text; as objects, answers take several times as much
 interface Kept {
   promise: Promise<unknown>;
   bytes: number;
@@ -46,7 +47,7 @@ export function forget() {
   kept.clear();
 }
 
-/** Drops what was used least recently, but never the newest answer: the page shows it. */
+/** Drops the least recently used answers, but never the newest, because the page shows it. */
 function bound() {
   let bytes = 0;
   for (const entry of kept.values()) bytes += entry.bytes;
@@ -75,7 +76,7 @@ function fetchKept<T>(key: string, ask: (measure: (size: number) => void) => Pro
   return entry.promise as Promise<T>;
 }
 
-/** A recording as a file of the browser's downloads. */
+/** Saves a response as a file in the browser's downloads. */
 export async function download(response: Response, name: string) {
   save(await response.blob(), name.replace(/[^\w.-]+/g, "_") + ".opw");
 }
@@ -88,13 +89,13 @@ export function save(content: Blob, name: string) {
   window.setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-/** Asks when the path or a parameter changes; null asks nothing. */
+/** Requests an answer whenever the path or a parameter changes; a null path requests nothing. */
 export function useAnswer<T>(path: string | null, given: Params = {}, text = false): Loaded<T> {
   const params = path === "/api/view" ? ranged(given) : given;
   return useKept<T>(path === null ? null : withParams(path, params), (measure) => (text ? getText(path ?? "", params, measure) : getJson(path ?? "", params, undefined, measure)));
 }
 
-/** The same for a question that has a body. */
+/** Like useAnswer, for a request with a body. */
 export const usePosted = <T>(path: string | null, body: string): Loaded<T> =>
   useKept<T>(path === null ? null : path + "\n" + body, async (measure) => {
     const answer = await (await post(path ?? "", body)).text();

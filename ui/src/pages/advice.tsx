@@ -1,5 +1,5 @@
-// advice.tsx: the page Advice: every finding of the rules with what it is based on, and the rules that could not be checked,
-// with the reason. Evidence leads to the timeline.
+// advice.tsx: the page Advice: every finding of the rules with its evidence, and the rules that could not be checked,
+// with the reason. Evidence links to the timeline.
 import { format as hash, param } from "../address";
 import { inReport, type Cell, type Row, type Table as TableData } from "../api";
 import * as format from "../format";
@@ -89,7 +89,7 @@ function evidenceTitle(e: Evidence, steps: boolean): string {
   return [e.op ?? (e.event ? "event " + e.event : step ? "" : "a moment"), e.rank !== undefined && e.rank !== null ? "rank " + e.rank : "", step, e.dur_ns ? format.time(e.dur_ns) : ""].filter(Boolean).join(", ");
 }
 
-/** Where a piece of evidence is on the timeline: the event, and its time with some room around it. */
+/** The address of a piece of evidence on the timeline: the event, and a range around its time. */
 export function timelineOf(e: Evidence): Record<string, string> | null {
   const to: Record<string, string> = {};
   if (e.event) to.sel = "e" + e.event;
@@ -114,7 +114,8 @@ function CodeLink(p: { line: string }) {
   return at && !inReport() ? <a href={hash({ page: "code", params: { file: at[1], line: at[2] } })} title="show the source">{p.line}</a> : <>{p.line}</>;
 }
 
-/** Operations that are evidence, too, lead to all their events; lines lead to the code; the rest is text. */
+/** Links for the place of a finding: operations that are evidence link to all their events, lines link to the code;
+ * the rest is text. */
 export function Where(p: { text: string; evidence: Evidence[] }) {
   const ops = new Set(p.evidence.map((e) => e.op));
   return (

@@ -1,6 +1,6 @@
-// code.tsx: the page Code: source files with three costs of each line beside it: time of the operations that it makes, samples in it, memory of it at the
-// peak. A file is shown when it lies below the folder that opwatch was started in; otherwise the lines that the profile knows are. A line shows
-// who calls it and leads to the timeline.
+// code.tsx: the page Code: source files with three costs beside each line: time of the operations that the line makes,
+// samples in it, its memory at the peak. A file is shown if it is below the folder in which opwatch was started;
+// otherwise only the lines that the profile knows are shown. A line shows its callers and links to the timeline.
 import { useMemo } from "preact/hooks";
 import { change, go, param } from "../address";
 import { inReport, type Column, type Row, type Table as TableData } from "../api";
@@ -10,7 +10,7 @@ import * as flame from "../parts/flame";
 import { Empty, Failure, Panel, Waiting, command } from "../parts/panel";
 import { Table, toCsv, toMarkdown } from "../parts/table";
 
-/** One of the costs. */
+/** One kind of cost of a line. */
 interface Cost {
   key: "time" | "samples" | "own" | "memory";
   title: string;
@@ -29,10 +29,10 @@ interface Costly {
 
 const lineKey = (file: string, line: number) => file + "\n" + line;
 
-/** "train.py:34:minimize" names a file shortly: the one with that end. */
+/** Whether a short name, such as "train.py" in "train.py:34:minimize", means the file at this path. */
 const isFile = (path: string, name: string) => path === name || path.endsWith("/" + name.replace(/^(…|\.\.\.)?\/?/, ""));
 
-/** All costs by line, of up to three views. */
+/** Collects all costs by line, from up to three views. */
 function useLines() {
   const lines = useAnswer<TableData>("/api/view", { name: "lines" });
   const metrics = useAnswer<TableData>("/api/view", { name: "metrics" });
@@ -81,7 +81,7 @@ function useLines() {
       { key: "own" as const, title: "own", column: { type: "int", unit }, hint: `${String(metric?.name ?? "samples")} in the line itself` },
       { key: "memory" as const, title: "memory", column: { type: "int", unit: "bytes" }, hint: "in use at the peak, of the largest heap" },
     ].filter((cost) => rows.some((row) => (row.costs[cost.key] ?? 0) > 0));
-    // A file's lines with callees overlap: the file is ordered by what does not.
+    // Costs of lines that include callees overlap, so files are sorted by costs that do not.
     return { rows, costs, error: lines.error, ready: !!lines.value && !!metrics.value, sampled: (metrics.value?.rows.length ?? 0) > 0 };
   }, [lines.value, lines.error, metrics.value, samples, peak.value]);
 }
@@ -135,14 +135,14 @@ export function CodePage() {
   );
 }
 
-/** Findings name a file shortly ("train.py"): the one with that end, of several the costliest. */
+/** Findings name a file by the end of its path ("train.py"): finds the file, the costliest if there are several. */
 function fileNamed(name: string, files: Row[]): string | null {
   if (!name || files.some((row) => row.file === name)) return name || null;
   const found = files.find((row) => isFile(String(row.file), name));
   return found ? String(found.file) : name;
 }
 
-/** Who calls a line, from the tree of calls; and the way to the timeline. */
+/** Shows the callers of a line, from the tree of calls, and a link to the timeline. */
 function Callers(p: { file: string; line: number; row?: Costly }) {
   const byTime = !p.row || p.row.costs.time !== undefined;
   const metrics = useAnswer<TableData>("/api/view", { name: "metrics" });
@@ -183,7 +183,7 @@ function Callers(p: { file: string; line: number; row?: Costly }) {
   );
 }
 
-/** Whether a node of the tree of calls, "train.py:42:main", is a line. */
+/** Whether a node of the tree of calls, "train.py:42:main", is this line. */
 function isLine(name: string, file: string, line: number): boolean {
   const at = /^(.*?):(\d+)(?::|$)/.exec(name);
   return !!at && Number(at[2]) === line && isFile(file, at[1]);

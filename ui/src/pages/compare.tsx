@@ -1,5 +1,6 @@
-// compare.tsx: the page Compare: this run against another one (--base), or two ranks of this one (?base_rank=0&new_rank=2), as `opwatch diff` has it:
-// the verdict with its statistics, the steps of both, the phases, a differential flame graph, and every cell that is new, gone or changed.
+// compare.tsx: the page Compare: this run against another one (--base), or two ranks of this one
+// (?base_rank=0&new_rank=2), with the results of `opwatch diff`: the verdict with its statistics, the steps of both,
+// the phases, a differential flame graph, and every cell that is new, gone or changed.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { change, format as hash, param } from "../address";
 import { inReport, type Cell, type Params, type Row, type Table as TableData } from "../api";
@@ -102,7 +103,7 @@ function Comparison(p: { sides: Sides }) {
   );
 }
 
-/** Each step of both runs as a dot on one scale, with the medians. */
+/** Shows each step of both runs as a dot on one scale, with the medians. */
 function StepsOfBoth(p: { sides: Sides }) {
   const ranks = p.sides.ranks;
   const base = useAnswer<TableData>("/api/view", ranks ? { name: "steps", rank: ranks[0] } : { name: "steps", base: 1 });
@@ -174,7 +175,7 @@ function Phases(p: { rows: Row[]; sides: Sides }) {
   );
 }
 
-/** The step nearest the median of both sides, one below the other, on one scale from its start. */
+/** Shows the step nearest to the median of each side, one below the other, on one scale from its start. */
 function Aligned(p: { sides: Sides }) {
   const ranks = p.sides.ranks;
   const first = useAsked("step_slices", ranks ? { rank: ranks[0] } : { only_run: "base" });
@@ -196,7 +197,7 @@ function Aligned(p: { sides: Sides }) {
   }, [lanes]);
   const error = first.error ?? second.error;
   const all = [...(first.value?.rows ?? []), ...(second.value?.rows ?? [])];
-  if (inReport() || error) return null; // a build without SQL, or a report: the other panels stay
+  if (inReport() || error) return null; // a build without SQL, or a report: only the other panels are shown
   if (!first.value || !second.value) return <Panel title="One step of each"><Waiting /></Panel>;
   if (!all.length) return null;
   const columns = (first.value.columns.length ? first.value : second.value).columns;
@@ -213,7 +214,7 @@ interface Lane {
   title: string;
   rows: Row[];
 }
-/** A lane for each track and depth, the outermost four of a track. */
+/** Makes a lane for each track and depth, for the outermost four depths of a track. */
 function lanesOf(rows: Row[]): Lane[] {
   const by = new Map<string, Lane>();
   for (const row of rows) {
@@ -274,7 +275,7 @@ function paintLanes(canvas: HTMLCanvasElement, lanes: Lane[][], most: number, he
   return boxes;
 }
 
-/** What `opwatch diff --to flamegraph` draws: as wide as in the new runs, red where it takes more, blue where less. */
+/** Draws what `opwatch diff --to flamegraph` draws: as wide as in the new runs, red for more time, blue for less. */
 function DiffFlame(p: { sides: Sides }) {
   const answer = useAnswer<TableData>("/api/diff", { ...p.sides.query, frames: 1 });
   const [hover, setHover] = useState<flame.Node | null>(null);

@@ -1,5 +1,6 @@
-// event.tsx: all that is known of one event or sample, beside the timeline: times, where it ran, what it is linked with, its
-// call stack with source lines, its arguments, and how it compares with others of its name. What the tile says is shown at once; the rest follows.
+// event.tsx: shows all that is known about one event or sample, beside the timeline: times, track, links, its call
+// stack with source lines, its arguments, and how it compares with others of its name. The facts of the tile are shown
+// at once; the rest follows.
 import type { ComponentChildren } from "preact";
 import { address, change } from "../address";
 import { PHASE_COLOURS, PHASE_TITLES } from "../colours";
@@ -15,7 +16,7 @@ export interface Frame {
   text: string;
 }
 export interface EventInfo {
-  /** The part that is still on its way: all but what the tile says, or links and events of the same name. */
+  /** The part that is still loading: all facts but those of the tile, or links and events of the same name. */
   waits?: "facts" | "others";
   event: number; // 0 for a sample
   sample?: number;
@@ -48,7 +49,7 @@ export interface EventInfo {
 /** The facts that a cell of a tile holds, until the server has answered. */
 export const fromTile = (about: Partial<EventInfo>): EventInfo => ({ event: 0, row: -1, track: 0, name: "", op: "", type: "", track_name: "", process: "", category: "", phase: "unknown", ts: 0, dur_ns: null, self_ns: null, step: null, stack: [], stack_of: "call", links: [], waits: "facts", ...about });
 
-/** A sample has no duration of its own: it stands for a part of its metric. */
+/** Facts of a sample, which has no duration of its own: it stands for a part of its metric. */
 export const fromSample = (info: EventInfo, row: number): EventInfo => fromTile({ ...info, row, waits: undefined });
 
 /** The sampled function on the page Flame, between its callers and callees. */
@@ -63,7 +64,7 @@ function Fact(p: { name: string; children: ComponentChildren }) {
   );
 }
 
-/** Arguments are JSON objects, one after the other; what is not JSON is shown as it is. */
+/** Splits arguments, which are JSON objects one after the other; text that is not JSON is shown unchanged. */
 function argumentRows(text: string): [string, string][] {
   try {
     const rows = Object.entries(JSON.parse(text) as Record<string, unknown>);

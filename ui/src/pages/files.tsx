@@ -1,5 +1,5 @@
-// files.tsx: the page Files: what was opened, what was lost, repaired or doubtful, and every fact that is known; files can be added and removed, and
-// all of it saved as one file.
+// files.tsx: the page Files: which files were opened, what was lost, repaired or doubtful, and all known facts; files
+// can be added and removed, and everything can be saved as one file.
 import { useEffect, useState } from "preact/hooks";
 import { getJson, inReport, post, type Row } from "../api";
 import * as format from "../format";
@@ -43,7 +43,7 @@ const nearColumns = [
   { name: "estimate_ns", type: "int", unit: "ns" },
 ];
 
-/** Everything as one file of the browser's downloads. */
+/** Downloads everything as one file. */
 async function saveAll(setBusy: (busy: boolean) => void) {
   setBusy(true);
   try {

@@ -1,5 +1,6 @@
-// flame.tsx: the page Flame: costs by call stack or name scope as a flame graph, with a table of the same tree. Click
-// zooms, the table filters along, "inverted" asks what calls the costly functions, a row of the table shows a name between its callers and callees.
+// flame.tsx: the page Flame: costs by call stack or name scope as a flame graph, with a table of the same tree. A click
+// zooms, the table filters along, "inverted" shows the callers of costly functions, a row of the table shows a name
+// between its callers and callees.
 import { useMemo, useState } from "preact/hooks";
 import { change, param } from "../address";
 import { inReport, type Params, type Row, type Table as TableData } from "../api";
@@ -23,14 +24,14 @@ export function FlamePage() {
   if (measured.length && !(inReport() && ofOps)) ways.push(["samples", "sampled stacks"]);
   if (ofOps || !measured.length) ways.push(["code", "by line of code"]);
   ways.push(["scope", "by name scope"]);
-  // The samples come first where the operations have no lines; without either the name scopes are what there is.
+  // Samples are shown first if the operations have no lines; without either, name scopes are shown.
   const hasLines = (lines.value?.rows ?? []).some((row) => Number(row.line) > 0);
   const usual = measured.length && !(ofOps && hasLines) ? "samples" : ofOps || !lines.value || !metrics.value ? "code" : "scope";
   const view = ways.some(([name]) => name === param("view")) ? param("view") : usual;
   const sampled = view === "samples";
   const metric = param("metric") in METRICS ? param("metric") : "micros";
   const chosen = String((measured.find((row) => row.name === param("measure")) ?? measured.find((row) => row.is_default === true) ?? measured[0])?.name ?? "");
-  // A report holds one tree by code: of the operations, or of the samples when there are no others.
+  // A report contains one tree by code: of the operations, or of the samples if there are no operations.
   const params: Params = sampled && !inReport() ? { name: "code", max_depth: 100, metric: chosen } : { name: sampled ? "code" : view, max_depth: 100, order_by: metric, select: metric };
   if (param("step")) params.step = param("step");
   const answer = useAnswer<TableData>(lines.value || lines.error ? "/api/view" : null, params);
@@ -128,7 +129,7 @@ function Graph(p: { table: TableData; metric: string; command: string; view: str
   );
 }
 
-/** Shows dropped and merged names, to take them back. */
+/** Shows dropped and merged names, so that the user can restore them. */
 function Changes() {
   const all = (["drop", "merge"] as const).flatMap((list) => [...listOf(list)].map((name) => [list, name] as const));
   if (!all.length) return null;
@@ -145,7 +146,7 @@ function Changes() {
   );
 }
 
-/** A name between what calls it and what it calls. */
+/** Shows a name between its callers and callees. */
 function Sandwich(p: { whole: flame.Node; name: string; order: (root: flame.Node) => void; matches: ((name: string) => boolean) | null; value: (n: number) => string; command: string }) {
   const [hover, setHover] = useState<flame.Node | null>(null);
   const [callers, callees] = useMemo(() => {

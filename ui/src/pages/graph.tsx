@@ -1,5 +1,6 @@
-// graph.tsx: the page Graph: the dataflow of a TensorFlow or XLA graph, with scopes as single nodes until they are opened,
-// or, for a trace, which operations call or launch which others. Colour is cost; the table has every node that is drawn.
+// graph.tsx: the page Graph: the dataflow of a TensorFlow or XLA graph, with scopes as single nodes until they are
+// opened, or, for a trace, which operations call or launch which others. The colour shows the cost; the table has every
+// node that is drawn.
 import dagre from "@dagrejs/dagre";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { change, go, param } from "../address";
@@ -21,7 +22,7 @@ interface Answer {
   kind: "dataflow" | "calls";
   left_out: number;
   nodes: Node[];
-  edges: [number, number, number, number][]; // from, to, how often, 1 = order or launch only
+  edges: [number, number, number, number][]; // from, to, count, 1 = control dependency or launch only
 }
 interface Placed extends Node {
   x: number;
@@ -37,7 +38,7 @@ interface Drawn {
   height: number;
 }
 
-const DRAWN_MOST = 250; // more take seconds to lay out, and cannot be read
+const DRAWN_MOST = 250; // more nodes take seconds to lay out, and are not readable
 const READ_MOST = 40;
 const NODE_HEIGHT = 34;
 const METRICS: Record<string, string> = { micros: "time", bytes: "memory asked for", float_ops: "float operations", params: "parameters" };
@@ -65,7 +66,7 @@ export function GraphPage() {
   return <Graph answer={graph.value} costs={costs.value ?? null} />;
 }
 
-/** The cost of each node, by its name: what the view prints for that scope, operation or type. */
+/** The cost of each node, by its name: the number that the view prints for that scope, operation or type. */
 function costOf(table: TableData | null, flow: boolean, metric: string): Map<string, number> {
   const column = flow ? "total_" + metric : "time_ns";
   const rows = table ? (flow ? flatten(table.rows) : table.rows) : [];
@@ -87,7 +88,7 @@ function place(answer: Answer, shown: Node[], cost: Map<string, number>, flow: b
   for (const key of counts.keys()) g.setEdge(...(key.split(" ") as [string, string]));
   dagre.layout(g);
   const size = g.graph();
-  // Bends of edges may lie outside of what dagre takes for the size.
+  // Bends of edges may lie outside of the size that dagre reports.
   const bends = [...counts.keys()].flatMap((key) => g.edge(...(key.split(" ") as [string, string]))?.points ?? []);
   const left = Math.min(0, ...bends.map((q) => q.x - 8));
   const right = Math.max(size.width ?? 100, ...bends.map((q) => q.x + 8));
@@ -106,7 +107,7 @@ function place(answer: Answer, shown: Node[], cost: Map<string, number>, flow: b
   };
 }
 
-/** Nodes from which `start` can be reached, or that it reaches, over any number of edges. */
+/** The nodes from which `start` can be reached, or that it reaches, over any number of edges. */
 function reach(edges: Answer["edges"], start: number, forward: boolean): Set<number> {
   const next = new Map<number, number[]>();
   for (const [from, to] of edges) {
@@ -127,7 +128,7 @@ function Graph(p: { answer: Answer; costs: TableData | null }) {
   const linked = useMemo(() => new Set(answer.edges.flatMap(([from, to]) => [from, to])), [answer]);
   const joined = answer.nodes.filter((n) => linked.has(n.id));
   const most = Math.max(0, ...joined.map((n) => cost.get(n.name) ?? 0));
-  // What costs next to nothing is left out where there is much: constants, handles, control.
+  // In a large graph, nodes that cost next to nothing are left out: constants, handles, control.
   const costly = joined.filter((n) => (cost.get(n.name) ?? 0) > most / 1000);
   const candidates = all || joined.length <= READ_MOST || costly.length < 2 ? joined : costly;
   const tooMany = candidates.length > DRAWN_MOST;

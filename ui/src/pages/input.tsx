@@ -1,5 +1,5 @@
-// input.tsx: the page Input: the stages that bring data to the steps as a pipeline, which of them holds the others up, and from a stage to the
-// threads that run it.
+// input.tsx: the page Input: the stages that bring data to the steps as a pipeline, which of them delays the others,
+// and a link from a stage to the threads that run it.
 import { getJson, inReport, type Row, type Table as TableData } from "../api";
 import { go } from "../address";
 import { useAnswer } from "../load";
@@ -9,7 +9,7 @@ import type { Found } from "../timeline/controller";
 import { trackKey } from "../timeline/layout";
 import { View } from "../parts/view";
 
-/** Where data goes through, one after the other. What the view calls otherwise is work between reading and waiting. */
+/** The parts of the pipeline, in order. Stages with other names are work between reading and waiting. */
 const PARTS = [
   { names: ["read", "advanced read"], title: "read" },
   { names: ["preprocessing"], title: "prepare" },
@@ -18,7 +18,7 @@ const PARTS = [
 ];
 const SHOWN = 5;
 
-/** The stage in the timeline, with the threads that run it on top. */
+/** Opens the stage in the timeline, with the threads that run it on top. */
 async function openStage(row: Row) {
   const q = "^" + String(row.stage).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "$";
   if (inReport()) return;

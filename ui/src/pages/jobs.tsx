@@ -1,5 +1,6 @@
-// jobs.tsx: the page Jobs: running jobs under the daemon, as `opwatch top` shows them: step times with their trend, where the
-// time goes, operations, ranks; and what the daemon found about them, with the minute that it saved. It asks once a second until it is frozen.
+// jobs.tsx: the page Jobs: running jobs under the daemon, as `opwatch top` shows them: step times with their trend,
+// phases, operations, ranks; and anomalies that the daemon found, with the minute that it saved. It polls once a second
+// until it is frozen.
 import { useEffect, useState } from "preact/hooks";
 import { change, param } from "../address";
 import { getJson, post, type Row, type Table as TableData } from "../api";
@@ -90,7 +91,7 @@ export function JobsPage() {
   );
 }
 
-/** Shows a recording that the daemon has, in a page of its own. */
+/** Opens a recording that the daemon has, in a separate page. */
 async function look(kind: "file" | "job", name: string) {
   try {
     const { address } = (await (await post("/api/minute", kind + "\n" + name)).json()) as { address: string };

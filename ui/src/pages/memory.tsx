@@ -1,4 +1,5 @@
-// memory.tsx: the page Memory: use over time per heap, what is alive at the peak, at any other time, and between two; growth from step to step.
+// memory.tsx: the page Memory: use over time for each heap, memory in use at the peak, at any other time, and between
+// two times; growth from step to step.
 import { useMemo, useState } from "preact/hooks";
 import { change, go, param } from "../address";
 import { inReport, type Column, type Row, type Table as TableData } from "../api";
@@ -40,17 +41,17 @@ export function MemoryPage() {
   );
 }
 
-/** "train.py:10 (12345)": the sizes in what is alive, with units. */
+/** Adds units to the sizes in a list of memory in use: "train.py:10 (12345)". */
 const withSizes = (alive: string) => alive.replace(/ \((\d+)\)/g, (_, n: string) => " " + format.bytes(Number(n)));
 
-/** The heap with the largest peak, for the page Start. */
+/** The curve of the heap with the largest peak, for the page Start. */
 export function MemoryCurve() {
   const heaps = useAnswer<TableData>("/api/view", { name: "heaps" });
   const rows = heaps.value?.rows ?? [];
   return rows.length ? <Curve heap={keyOf(rows.reduce((a, b) => (Number(b.peak_bytes) > Number(a.peak_bytes) ? b : a)))} /> : null;
 }
 
-/** The times in the address: none, one, or two in the order of time. */
+/** The times in the address: none, one, or two, sorted. */
 function cursorsOf(): number[] {
   if (inReport()) return [];
   return param("cursors").split(",").filter((text) => /^\d+$/.test(text)).map(Number).slice(0, 2).sort((a, b) => a - b);
@@ -78,7 +79,7 @@ function Curve(p: { heap: string; cursors?: number[]; onCursors?: (cursors: numb
   const whole = heaps.value?.rows.find((one) => keyOf(one) === p.heap);
   const columns = time.value.columns.filter((c) => ["ts_ns", "in_use_bytes", "reserved_bytes", "alive"].includes(c.name));
   const marks = cursors.map((t, i) => ({ x: t, title: cursors.length > 1 ? (i ? "B" : "A") : "cursor" }));
-  /** A click moves the cursor; with Shift it puts a second one. */
+  /** A click moves the cursor; with Shift it adds a second one. */
   const put = (t: number, shift: boolean, replace = false) => p.onCursors?.(shift && cursors.length ? [cursors[cursors.length - 1] === t ? cursors[0] : cursors[cursors.length - 1], Math.max(0, t)] : [Math.max(0, t)], replace);
   const stepsHere = (steps.value?.rows ?? []).filter((one) => keyOf(one) === p.heap).length;
   return (
@@ -98,7 +99,7 @@ function Curve(p: { heap: string; cursors?: number[]; onCursors?: (cursors: numb
   );
 }
 
-/** The part of the curve with the peak ends where the next one begins. */
+/** The time of the peak: the peak ends where the next part of the curve begins. */
 const peakTime = (row: Row, x: number[]) => {
   const next = x.find((t) => t > Number(row.ts_ns));
   return next === undefined ? Number(row.ts_ns) : next - 1;
@@ -126,7 +127,7 @@ function AtCursors(p: { heap: string; cursors: number[] }) {
   );
 }
 
-/** "train.py:34:minimize" on the page Code. */
+/** Opens "train.py:34:minimize" on the page Code. */
 function openLine(row: Row) {
   const at = /^(.*?):(\d+)/.exec(String(row.name));
   if (at) go({ page: "code", params: { file: at[1], line: at[2] } });

@@ -1,5 +1,5 @@
-// ops.tsx: the page Ops: what ran, by operation type, scope or graph, with tfprof's options as a form. A row leads to its
-// occurrences in the timeline.
+// ops.tsx: the page Ops: costs by operation type, scope or graph, with tfprof's options as a form. A row links to its
+// events in the timeline.
 import { useMemo, useState } from "preact/hooks";
 import { change, go, param } from "../address";
 import { inReport, type Params, type Row, type Table as TableData } from "../api";
@@ -21,7 +21,7 @@ const VIEWS: Record<string, string> = {
   functions: "functions (samples)",
 };
 const METRICS = ["micros", "accelerator_micros", "cpu_micros", "bytes", "peak_bytes", "residual_bytes", "output_bytes", "params", "float_ops", "occurrence"];
-// What the original's page offered as presets.
+// The presets that the original tfprof page offered.
 const PRESETS: Record<string, Params> = {
   "time": { select: "micros\noccurrence", order_by: "micros" },
   "memory": { select: "bytes\npeak_bytes\noutput_bytes", order_by: "bytes" },
@@ -46,7 +46,7 @@ export function OpsPage() {
     params.max_depth ??= view === "op" ? 1000000 : 6;
   } else if (param("step")) params.step = param("step");
   const metric = String(params.order_by ?? "micros");
-  // Own times of types in each step: the small drawings in the table by type.
+  // Self times of types in each step, for the small charts in the table by type.
   const steps = useAnswer<TableData>("/api/view", { name: "steps" });
   const byType = view === "work" && (steps.value?.rows.length ?? 0) > 1;
   const each = useAsked(byType ? "op_steps" : null, { ...thisRun(), limit: Math.max(10, Math.min(200, Math.floor(20000 / (steps.value?.rows.length ?? 1)))) });
@@ -97,10 +97,10 @@ export function OpsPage() {
   );
 }
 
-/** Beside a base, queries see two runs. */
+/** With a base, queries see two runs: this selects the new one. */
 const thisRun = (): Record<string, string> => (baseFiles.value.length ? { only_run: "new" } : {});
 
-/** A bar for each step; the highest fills the height. */
+/** Draws a bar for each step; the highest bar fills the height. */
 function Spark(p: { rows: Row[]; steps: number[] }) {
   if (!p.rows.length) return null;
   const most = Math.max(...p.rows.map((row) => Number(row.self_ms)), 1e-9);
@@ -115,7 +115,7 @@ function Spark(p: { rows: Row[]; steps: number[] }) {
   );
 }
 
-/** One type of operation: its own time in each step, and how long its runs take. */
+/** Shows one type of operation: its self time in each step, and how long its runs take. */
 function OneOp(p: { name: string }) {
   const steps = useAsked("op_steps", { ...thisRun(), type: p.name });
   const runs = useAsked("durations", { ...thisRun(), type: p.name });

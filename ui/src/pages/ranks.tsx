@@ -1,5 +1,6 @@
-// ranks.tsx: the page Ranks: what `opwatch ranks` finds out about a job: who is missing, which rank is to blame, the own work of each rank in
-// each step against its peers, how far the clocks are apart and how certain that is. Every picture has a table with the same numbers.
+// ranks.tsx: the page Ranks: the results of `opwatch ranks` for a job: which ranks are missing, which rank is to blame,
+// the own work of each rank in each step compared with its peers, the offsets of the clocks and their certainty. Every
+// picture has a table with the same numbers.
 import { useMemo, useState } from "preact/hooks";
 import { change, go, param } from "../address";
 import type { Row, Table as TableData } from "../api";
@@ -39,7 +40,7 @@ const CLOCKS = ["rank", "host", "clock_offset_ns", "clock_likely_ns", "clock_pro
 const SLOW = "#d55e00";
 const FAST = "#3b7dc4";
 
-/** 2, 5 to 127 */
+/** Writes numbers as ranges: 2, 5 to 127. */
 export function rangesOf(numbers: number[]): string {
   const parts: string[] = [];
   for (let i = 0; i < numbers.length; ) {
@@ -55,7 +56,7 @@ function filesOf(named: Named[]): string {
   return named.slice(0, 5).map((one) => one.file).join(", ") + (named.length > 5 ? ` and ${named.length - 5} more` : "");
 }
 
-/** What does not belong together is said first, then the clocks. */
+/** Sentences about files that do not belong together, then about the clocks. */
 function identity(t: RanksTable): string[] {
   const out: string[] = [];
   if (t.mixed_why) out.push(`These files do not belong to one job: ${t.mixed_why}.`);
@@ -129,7 +130,8 @@ function Ranks(p: { table: RanksTable; steps: Row[] }) {
   );
 }
 
-/** Two ranks, to compare them as `opwatch diff` does: first the one to blame, or the one with the most own work, against one that is like its peers. */
+/** Chooses two ranks to compare with `opwatch diff`: initially the one to blame, or the one with the most own work,
+ * against one that is like its peers. */
 function PickTwo(p: { table: RanksTable }) {
   const t = p.table;
   const ranks = t.rows.filter((row) => typeof row.rank === "number");
@@ -150,7 +152,7 @@ function PickTwo(p: { table: RanksTable }) {
   );
 }
 
-/** Workers without a rank in their file have the number that the map gives them. */
+/** The number of a worker; one without a rank in its file has the number that the map gives it. */
 function numberOf(t: RanksTable, i: number): number | null {
   return t.map.rows.length === t.rows.length ? (t.map.rows[i][0] ?? i) : null;
 }
@@ -244,7 +246,7 @@ function Heat(p: { cells: MapCell[][]; steps: number[]; byTime: boolean }) {
   );
 }
 
-/** Each rank's clock against that of the first: a dot, what is likely (thick) and what is certain (thin). */
+/** Shows each rank's clock against that of the first: a dot, the likely range (thick) and the certain range (thin). */
 function Clocks(p: { rows: Row[] }) {
   const known = p.rows.filter((row) => typeof row.clock_offset_ns === "number").slice(0, 64);
   if (known.length < 2) return null;

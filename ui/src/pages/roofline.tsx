@@ -1,5 +1,5 @@
-// roofline.tsx: the page Roofline: how far operations are from what the device can do, on two logarithmic axes. The peaks
-// can be given; the table has the same points.
+// roofline.tsx: the page Roofline: how far operations are from the limits of the device, on two logarithmic axes. The
+// user can give the peaks; the table has the same points.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { change, param } from "../address";
 import { inReport, type Row, type Table as TableData } from "../api";
@@ -39,7 +39,7 @@ export function RooflinePage() {
   );
 }
 
-/** Bounds that a drag chose: float operations per byte from, to, then 1e9 float operations per second from, to. */
+/** The area that the user dragged: float operations per byte from, to, then 1e9 float operations per second from, to. */
 type Box = [number, number, number, number];
 function boxOf(): Box | null {
   const parts = param("box").split(",").map(Number);
@@ -49,7 +49,7 @@ const isIn = (row: Row, box: Box | null) => !box || (Number(row.intensity) >= bo
 
 function Plot(p: { rows: Row[]; box: Box | null; onBox: (box: Box | null) => void }) {
   const [at, setAt] = useState<Row | null>(null);
-  const [drag, setDrag] = useState<number[] | null>(null); // x, y of its begin and of now
+  const [drag, setDrag] = useState<number[] | null>(null); // x, y of the begin and the present end of the drag
   const drawing = useRef<SVGSVGElement>(null);
   const points = useMemo(() => p.rows.filter((row) => row.type !== "program" && Number(row.intensity) > 0 && Number(row.gflops_per_second) > 0), [p.rows]);
   if (!points.length) return <Empty>No operation has both float operations and bytes, so none can be placed; the table has what is known.</Empty>;

@@ -1,5 +1,5 @@
-// sql.tsx: the page SQL: statements over all tables of the profile, named queries as a start, the tables with their columns.
-// Queries only read, and the server limits their time and size.
+// sql.tsx: the page SQL: statements over all tables of the profile, named queries as a start, the tables with their
+// columns. Queries only read, and the server limits their time and size.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { change, go, param } from "../address";
 import { post, type Column, type Row, type Table as TableData } from "../api";
@@ -31,12 +31,13 @@ export function withUsual(query: Query): string {
   return text;
 }
 
-/** Units by the ends of names, as in all tables of opwatch. */
+/** Sets units by the ends of column names, as in all tables of opwatch. */
 export function withUnits(table: TableData): TableData {
   return { ...table, columns: table.columns.map((c) => ({ ...c, unit: c.unit ?? (/_ns$|^dur$|^self_dur$/.test(c.name) ? "ns" : /_bytes$|^bytes$/.test(c.name) ? "bytes" : /percent$/.test(c.name) ? "percent" : null) })) };
 }
 
-/** Where a row is on the timeline: its event, or its time. Times of tables are those of the recording, nanoseconds since 1970 or since the start. */
+/** The address of a row on the timeline: its event, or its time. Times of tables are those of the recording,
+ * nanoseconds since 1970 or since the start. */
 function placeOf(row: Row): Record<string, string> | null {
   const id = Number(row.event_id ?? ("dur" in row || "ts" in row ? row.id : undefined) ?? row.event);
   if (Number.isInteger(id) && id > 0) return { sel: "e" + id };
@@ -51,7 +52,7 @@ const isNumeric = (c: Column) => c.type === "int" || c.type === "real" || c.type
 const canDraw = (table: TableData) => table.rows.length > 1 && table.columns.some(isNumeric);
 const BARS_MOST = 200;
 
-/** The first column against one with numbers. */
+/** Draws the first column against one with numbers. */
 function ResultChart(p: { table: TableData; onOpen?: (row: Row) => void }) {
   const numeric = p.table.columns.filter(isNumeric);
   const label = p.table.columns[0];
@@ -96,7 +97,7 @@ export function SqlPage() {
       })
       .catch((e: Error) => {
         if (e.name === "AbortError") return;
-        if (first) setHint(e.message); // nothing was asked yet: a hint, not a failure
+        if (first) setHint(e.message); // the user has not asked yet: show a hint, not a failure
         else setError(e.message);
         setResult(null);
         setRunning(false);

@@ -1,4 +1,5 @@
-// start.tsx: the page Start: what `opwatch FILES` prints: the verdict, the steps, what takes the time, findings, losses.
+// start.tsx: the page Start: shows what `opwatch FILES` prints: the verdict, the steps, the costliest operations,
+// findings, losses.
 import { change, format as hash, go } from "../address";
 import { inReport, type Row, type Table as TableData } from "../api";
 import * as format from "../format";
@@ -66,7 +67,7 @@ function Facts() {
   return <div class="recorded">{words.join(" · ")}</div>;
 }
 
-/** From the verdict to its evidence and to what to change; without a finding to the costliest line or function. */
+/** Links from the verdict to its evidence and to what to change; without a finding to the costliest line or function. */
 function Ways() {
   const advice = useAnswer<TableData>("/api/advise");
   const lines = useAnswer<TableData>("/api/view", { name: "lines" });
@@ -131,7 +132,7 @@ export function Findings() {
   );
 }
 
-/** The place of a finding; a line of code leads to the source. */
+/** Links for the place of a finding; a line of code links to the source. */
 const WhereLinks = (p: { row: Row }) => <Where text={String(p.row.where)} evidence={evidenceOf(p.row)} />;
 
 function Losses() {

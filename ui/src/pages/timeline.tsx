@@ -19,10 +19,11 @@ import { Store, loadRows, type Rows, type Step } from "../timeline/store";
 
 const WHEEL_ZOOM = 0.0015;
 
-/** The steps as the view has them: the same numbers as on the page Start. */
+/** The steps of the view, with the same numbers as on the page Start. */
 function stepsOf(table: TableData | null, rows: Rows): Step[] {
   const known = (table?.rows ?? []).filter((row) => Number(row.duration_ns) > 0 && typeof row.start_ns === "number");
-  // Until the view answers, those of the files: a single one is all of the recording, which is not a step to those who look for one.
+  // Until the view answers, the steps of the files are used; a single one is the whole recording, which users do not
+  // call a step.
   if (!known.length) return table || rows.steps.length < 2 ? [] : rows.steps.map(([number, start, end]) => ({ number, start, end, rank: null, phases: [], outlier: false }));
   return known
     .map((row) => ({
@@ -36,11 +37,11 @@ function stepsOf(table: TableData | null, rows: Rows): Step[] {
     .sort((a, b) => a.start - b.start);
 }
 
-/** One kept store for all visits of the page: coming back shows at once what was there. */
+/** One store for all visits of the page: coming back shows its content at once. */
 let keptStore: Store | null = null;
 let keptEpoch = 0;
 
-/** The part of the time that was chosen on Start, on the axis of the timeline. */
+/** The range of time that was chosen on Start, on the axis of the timeline. */
 function chosenPart() {
   const range = rangeOf();
   return range && { from: range[0] + viewStart.value, to: range[1] + viewStart.value };
@@ -71,7 +72,7 @@ export function TimelinePage() {
   const shown = useMemo(() => (rows ? stepsOf(steps.value ?? null, rows) : []), [steps.value, rows]);
   if (error) return <Failure text={error} />;
   if (!rows || !keptStore) return <Waiting what="The rows of the timeline are laid out." />;
-  // The steps of the view come later where there are many events; until then those of the files are shown.
+  // With many events the view's steps come later; until then the steps of the files are shown.
   keptStore.steps = shown;
   if (!rows.rows.length || rows.span_ns <= 0)
     return (
@@ -144,7 +145,7 @@ function Timeline(p: { store: Store }) {
     );
   }, [state.sel, state.flow]);
   useEffect(() => {
-    // An area of the address: from-to:track keys.
+    // Parses an area in the address: from-to:track keys.
     const match = /^(\d+)-(\d+):(.*)$/.exec(state.area ?? "");
     if (!match) {
       c.area.value = null;
@@ -161,7 +162,7 @@ function Timeline(p: { store: Store }) {
     if (!element) return;
     const measure = () => {
       c.size.value = { width: Math.max(50, element.clientWidth), height: Math.max(50, element.clientHeight) };
-      c.hoverAgain(); // something else is under the pointer now
+      c.hoverAgain(); // another item is under the pointer now
       c.draw();
     };
     const observer = new ResizeObserver(measure);

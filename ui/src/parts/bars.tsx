@@ -1,4 +1,5 @@
-// bars.tsx: a small bar chart: histograms, values per step, results of SQL. Each bar says its exact value; the arrows go from one to the next. The panel around it has the table.
+// bars.tsx: a small bar chart: histograms, values per step, results of SQL. Each bar shows its exact value; arrow keys
+// move from one to the next. The panel around it has the table.
 import { useState } from "preact/hooks";
 
 const WIDTH = 640;

@@ -9,11 +9,11 @@ export interface ChartProps {
   formatY: (value: number) => string;
   height?: number;
   onCursor?: (index: number | null) => void;
-  /** A click anywhere: the exact value below the pointer, and whether Shift was held. */
+  /** Called for a click anywhere: the exact value below the pointer, and whether Shift was held. */
   onClick?: (x: number, shift: boolean) => void;
-  /** Arrow keys: the point to go to, counted from `at`. */
+  /** Called for arrow keys: the index of the point to go to, starting at `at`. */
   onKey?: (index: number, shift: boolean) => void;
-  /** Vertical lines. */
+  /** Vertical lines with titles. */
   marks?: { x: number; title: string }[];
   label: string;
 }

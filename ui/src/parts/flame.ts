@@ -1,5 +1,5 @@
-// flame.ts: a tree of costs as a flame graph on a canvas. Pure functions build and lay out the tree (inverted, left-heavy,
-// zoomed); paint draws what is at least half a pixel wide.
+// flame.ts: draws a tree of costs as a flame graph on a canvas. Pure functions build and lay out the tree (inverted,
+// left-heavy, zoomed); paint draws boxes that are at least half a pixel wide.
 import type { Row } from "../api";
 import { TINTS, css, isLight } from "../colours";
 
@@ -18,10 +18,10 @@ function hash(text: string): number {
   return h;
 }
 
-/** A frame without a file is its function. */
+/** The function's name of a frame without a file. */
 const functionName = (name: string) => name.replace(/^:0:(?=.)/, "");
 
-/** The tree of a view: `total` names the column with the cost of a row and everything below it. */
+/** Makes the tree of a view: `total` names the column with the cost of a row and everything below it. */
 export function fromRows(rows: Row[], total: string): Node {
   const root: Node = { name: "all", total: 0, self: 0, children: [], parent: null, depth: 0 };
   const stack: { row: Row; parent: Node }[] = rows.map((row) => ({ row, parent: root })).reverse();
@@ -40,7 +40,7 @@ export function fromRows(rows: Row[], total: string): Node {
   return root;
 }
 
-/** Own costs, and totals of nodes that have less than their children. */
+/** Computes own costs, and raises totals that are below the sum of their children. */
 function settle(root: Node) {
   const order: Node[] = [root];
   for (let i = 0; i < order.length; i++) order.push(...order[i].children);
@@ -63,7 +63,7 @@ function childNamed(parent: Node, name: string, index: Map<Node, Map<string, Nod
   return child;
 }
 
-/** Callees first: each own cost goes to the path from the function to its outermost caller. */
+/** Inverts the tree, callees first: each own cost is added to the path from the function to its outermost caller. */
 export function invert(root: Node): Node {
   const out: Node = { name: "all", total: 0, self: 0, children: [], parent: null, depth: 0 };
   const index = new Map<Node, Map<string, Node>>();
@@ -105,10 +105,10 @@ export function mergeNamed(root: Node, name: string): Node {
   return out;
 }
 
-/** A function without what only some views write: parameters, "L…;" and ":" of Java, file and line. */
+/** The name of a function without parts that only some views write: parameters, "L…;" and ":" of Java, file and line. */
 const bareName = (name: string) => name.replace(/^[^/\s:]*:\d+:/, "").replace(/^L(?=[\w$]+\/)/, "").replace(/[;:]\./, ".").replace(/\(.*\)( const)?$/, "");
 
-/** The name of the costliest node that is the function `wanted`, as this tree writes it; "" without one. */
+/** The name of the costliest node that is the function `wanted`, as this tree writes it; "" if there is none. */
 export function nameIn(root: Node, wanted: string): string {
   if (!wanted) return "";
   const bare = bareName(wanted);
@@ -122,7 +122,7 @@ export function nameIn(root: Node, wanted: string): string {
   return best?.name ?? wanted;
 }
 
-/** Everything that calls a name, from it outwards: the upper half of a sandwich. */
+/** A tree of everything that calls a name, from it outwards: the upper half of a sandwich. */
 export function callersOf(root: Node, name: string): Node {
   const out: Node = { name: "all", total: 0, self: 0, children: [], parent: null, depth: 0 };
   const index = new Map<Node, Map<string, Node>>();
@@ -142,7 +142,8 @@ export function callersOf(root: Node, name: string): Node {
   return out;
 }
 
-/** A function that calls itself, directly or through others, is one box: what the inner call does is added to the outer one. */
+/** Makes one box of a function that calls itself, directly or through others: the inner call is added to the outer
+ * one. */
 export function collapse(root: Node): Node {
   const out: Node = { name: root.name, total: 0, self: 0, children: [], parent: null, depth: 0 };
   const index = new Map<Node, Map<string, Node>>();
@@ -159,7 +160,7 @@ export function collapse(root: Node): Node {
   return out;
 }
 
-/** Without the subtrees of some names (drop), and with the own cost of others counted for their callers (merge). */
+/** Removes the subtrees of some names (drop), and adds the own cost of others to their callers (merge). */
 export function without(root: Node, drop: Set<string>, merge: Set<string>): Node {
   const out: Node = { name: root.name, total: 0, self: 0, children: [], parent: null, depth: 0 };
   const index = new Map<Node, Map<string, Node>>();
@@ -175,7 +176,7 @@ export function without(root: Node, drop: Set<string>, merge: Set<string>): Node
   return out;
 }
 
-/** By name: the same function is at the same place in two graphs. */
+/** Sorts by name, so that the same function is at the same place in two graphs. */
 export function sortNames(root: Node) {
   const stack = [root];
   for (let node = stack.pop(); node; node = stack.pop()) {
@@ -224,7 +225,7 @@ export interface Box {
 
 export const BOX = 19;
 
-/** Boxes of a node and what is below it; its callers are full rows on top. */
+/** Lays out the boxes of a node and everything below it; its callers are full rows on top. */
 export function layout(focus: Node, width: number): { boxes: Box[]; rows: number } {
   const boxes: Box[] = [];
   const chain: Node[] = [];
@@ -250,7 +251,7 @@ export interface DiffNode extends Node {
   row: Row;
 }
 
-/** The tree of `opwatch diff --frames`; what only the base has, has no width and is left out. */
+/** Makes the tree of `opwatch diff --frames`; frames that only the base has would have no width and are left out. */
 export function fromFrames(rows: Row[]): DiffNode {
   const make = (row: Row, parent: DiffNode | null): DiffNode => ({ name: String(row.name ?? ""), total: Math.max(0, Number(row.new_ns) || 0), self: Number(row.new_self_ns) || 0, children: [], parent, depth: parent ? parent.depth + 1 : 0, row });
   const root = make(rows[0] ?? ({ name: "all", new_ns: 0 } as Row), null);
@@ -265,7 +266,7 @@ export function fromFrames(rows: Row[]): DiffNode {
   return root;
 }
 
-/** The largest difference of a frame below the first one. */
+/** The largest difference of a frame below the root. */
 export function mostDifferent(root: DiffNode): number {
   let most = 0;
   const stack: Row[] = [...(root.row.children ?? [])];
@@ -279,7 +280,8 @@ export function mostDifferent(root: DiffNode): number {
 const REDS = ["#e6e6e6", "#fde0d6", "#fcc5b3", "#fba78f", "#f9866b", "#f4664a", "#ea4a2f"];
 const BLUES = ["#e6e6e6", "#dbe8f6", "#bed7ee", "#9dc4e4", "#7bafd9", "#5c9acd", "#4187c0"];
 
-/** Red for more, blue for less; the darker, the nearer to the largest difference. The same as in the SVG. */
+/** The colour of a difference: red for more, blue for less; the darker, the nearer to the largest difference. The
+ * same as in the SVG. */
 export function diffColour(delta: number, most: number): string {
   const part = most > 0 ? Math.abs(delta) / most : 0;
   return (delta > 0 ? REDS : BLUES)[part < 0.01 ? 0 : Math.min(6, Math.ceil(part * 6))];

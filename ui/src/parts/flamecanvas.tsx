@@ -1,11 +1,11 @@
-// flamecanvas.tsx: a flame graph that scrolls, zooms by click and says what is under the pointer. The canvas is as high as what is
-// in sight, not as the graph: a graph of a thousand frames would take 100 MB of pixels.
+// flamecanvas.tsx: a flame graph that scrolls, zooms by click and shows details of the box under the pointer. The
+// canvas is as high as the visible part, not as the graph: a graph of a thousand frames would take 100 MB of pixels.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { change, param } from "../address";
 import { release, sized } from "../timeline/draw";
 import * as flame from "./flame";
 
-/** The node that the address zooms to: a path of child numbers, so that it survives a reload. */
+/** The node that the address zooms to: a path of child numbers, which survives a reload. */
 export const useFocus = (root: flame.Node): flame.Node =>
   useMemo(() => {
     let at = root;
@@ -23,9 +23,9 @@ export interface FlameCanvasProps {
   focus: flame.Node;
   label: string;
   onHover: (node: flame.Node | null) => void;
-  /** Instead of zooming: what a click or Enter does. */
+  /** Called for a click or Enter, instead of zooming. */
   onPick?: (node: flame.Node) => void;
-  /** The root at the bottom. */
+  /** Draw the root at the bottom. */
   up?: boolean;
   matches?: ((name: string) => boolean) | null;
   colourOf?: (node: flame.Node) => string;
@@ -53,7 +53,7 @@ export function FlameCanvas(p: FlameCanvasProps) {
     };
   }, []);
   useEffect(() => {
-    if (box.current) box.current.scrollTop = up ? box.current.scrollHeight : 0; // the root is in sight
+    if (box.current) box.current.scrollTop = up ? box.current.scrollHeight : 0; // scrolls to the root
   }, [up, p.focus]);
   const shown = Math.min(height, size.height);
   useEffect(() => {
@@ -73,7 +73,7 @@ export function FlameCanvas(p: FlameCanvasProps) {
     flame.paint(g, inSight, height, up, p.matches ?? null, colours, hover, p.colourOf);
   });
   const find = (e: MouseEvent) => {
-    const scrolled = box.current?.scrollTop ?? 0; // now: the last drawing may be of before a scroll
+    const scrolled = box.current?.scrollTop ?? 0; // read now: the last drawing may be from before a scroll
     const y = up ? height - e.offsetY - scrolled : e.offsetY + scrolled;
     return boxes.find((b) => y >= b.y && y < b.y + flame.BOX && e.offsetX >= b.x && e.offsetX < b.x + b.width)?.node ?? null;
   };
@@ -82,7 +82,7 @@ export function FlameCanvas(p: FlameCanvasProps) {
     p.onHover(node);
   };
   const pick = (node: flame.Node) => (p.onPick ? p.onPick(node) : change({ at: pathOf(node) }));
-  /** Arrows go to callers, callees and neighbours, as far as they are drawn. */
+  /** Arrow keys move to callers, callees and neighbours, as far as they are drawn. */
   const onKey = (e: KeyboardEvent) => {
     const at = hover ?? p.focus;
     const drawn = (node: flame.Node | null | undefined) => (node && boxes.some((b) => b.node === node) ? node : null);

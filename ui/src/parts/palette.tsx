@@ -1,4 +1,4 @@
-// palette.tsx: Ctrl-K: pages and actions by name.
+// palette.tsx: the command palette (Ctrl-K): pages and actions by name.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { go, link } from "../address";
 import type { Page } from "../pages";
@@ -27,9 +27,9 @@ export function Palette(p: { pages: Page[]; onClose: () => void }) {
     [],
   );
   const found = actions.filter((a) => (a.title + " " + a.hint).toLowerCase().includes(text.toLowerCase()));
-  // A text that is not an action is searched for in the timeline.
+  // A text that is not an action is searched in the timeline.
   const all = text && !found.length ? [{ title: `Search the timeline for “${text}”`, hint: "", run: () => go({ page: "timeline", params: { q: text } }) }] : found;
-  useLayoutEffect(() => input.current?.focus(), []); // what is typed at once belongs to it
+  useLayoutEffect(() => input.current?.focus(), []); // focus before the first key is typed
   const run = (action: Action | undefined) => {
     action?.run();
     p.onClose();
@@ -73,7 +73,7 @@ export function setTheme(theme: string) {
     if (theme) localStorage.setItem("opwatch-theme", theme);
     else localStorage.removeItem("opwatch-theme");
   } catch {
-    /* a report from a file may have no storage */
+    /* a report opened from a file may have no storage */
   }
   window.dispatchEvent(new Event("resize"));
 }
@@ -81,5 +81,5 @@ export function setTheme(theme: string) {
 try {
   document.documentElement.dataset.theme = localStorage.getItem("opwatch-theme") ?? "";
 } catch {
-  /* as above */
+  /* a report opened from a file may have no storage */
 }

@@ -9,17 +9,17 @@ import { shellWord } from "../format";
 
 /** The files of the command line, for commands to copy. */
 export const files = signal<string[]>([]);
-/** Files of the run that this one is compared with; empty without a comparison. */
+/** Files of the run that this one is compared with; empty if there is no comparison. */
 export const baseFiles = signal<string[]>([]);
 /** Why the files that were chosen on the page Files are not shown; empty when they are. */
 export const refused = signal("");
-/** When the timeline begins, nanoseconds since 1970; findings have such times. */
+/** The begin of the timeline in nanoseconds since 1970; findings have absolute times. */
 export const zero = signal(0);
-/** Views count times from here on the axis of the timeline. */
+/** The position on the axis of the timeline from which views count times. */
 export const viewStart = signal(0);
 export const command = (...words: string[]) => ["opwatch", words[0], ...files.value, ...words.slice(1)].map(shellWord).join(" ");
 
-/** A line at the bottom of the window that goes away by itself. */
+/** A line at the bottom of the window that disappears after a while. */
 export const toast = signal("");
 let toastTimer = 0;
 export function say(text: string) {
@@ -91,10 +91,11 @@ export function Panel(p: { title?: string; class?: string; remark?: ComponentChi
   );
 }
 
-/** Pages that were found to have nothing to show; the list at the left says so. */
+/** Pages that turned out to have nothing to show; the list at the left marks them. */
 export const emptyPages = signal<ReadonlySet<string>>(new Set());
 
-/** Why there is nothing, and what would give something. `page`: all of that page is empty. What the library says begins in lower case, as the commands print it. */
+/** Says why there is nothing to show, and what would change that. `page`: the whole page is empty. Messages of the
+ * library begin in lower case, as the commands print them. */
 export function Empty(p: { children: ComponentChildren; page?: string }) {
   useEffect(() => {
     if (p.page && !emptyPages.value.has(p.page)) emptyPages.value = new Set([...emptyPages.value, p.page]);
@@ -107,7 +108,7 @@ export const Failure = (p: { text: string }) => (
     {p.text}
   </p>
 );
-/** Says what is waited for, and after a while for how long, and why that may be. */
+/** Says what the page waits for, and after a while for how long, and why that may be. */
 export function Waiting(p: { what?: string }) {
   const [seconds, setSeconds] = useState(0);
   useEffect(() => {

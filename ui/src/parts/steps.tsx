@@ -1,5 +1,5 @@
-// steps.tsx: a chart of the steps: a bar per step, stacked by phase; slow steps are marked. Many steps share a bar: then it
-// shows the longest of them.
+// steps.tsx: a chart of the steps: a bar per step, stacked by phase; slow steps are marked. If there are many steps
+// they share bars: then a bar shows the longest of them.
 import { useMemo, useRef, useState } from "preact/hooks";
 import { format as hash } from "../address";
 import type { Row } from "../api";
@@ -13,7 +13,7 @@ const HEIGHT = 130;
 const LEFT = 52;
 const BARS_MOST = 150;
 
-/** The time of a step on the timeline, with a little around it. */
+/** The range of a step on the timeline, with a little room around it. */
 export function stepRange(row: Row): string {
   const [start, length] = [Number(row.start_ns) + viewStart.value, Number(row.duration_ns)];
   return `${Math.round(start - length * 0.02)}-${Math.round(start + length * 1.02)}`;
@@ -24,7 +24,8 @@ export function median(sorted: number[]): number {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-/** A drag over bars, or Shift with the arrows, chooses steps: onBrush gets the time from the first to the end of the last. */
+/** A drag over bars, or Shift with the arrows, chooses steps: onBrush receives the time from the first to the end of
+ * the last. */
 export interface StepChartProps {
   rows: Row[];
   onStep: (row: Row) => void;
@@ -34,7 +35,7 @@ export interface StepChartProps {
 
 export function StepChart(p: StepChartProps) {
   const [at, setAt] = useState(-1);
-  const [brush, setBrush] = useState<[number, number] | null>(null); // bars, while it is dragged
+  const [brush, setBrush] = useState<[number, number] | null>(null); // range of bars while the user drags
   const drawing = useRef<SVGSVGElement>(null);
   const bars = useMemo(() => {
     const each = Math.ceil(p.rows.length / BARS_MOST);
@@ -52,7 +53,7 @@ export function StepChart(p: StepChartProps) {
   const used = STACK.filter((phase) => p.rows.some((row) => Number(row[phase + "_ns"]) > 0));
   const shown = bars[at]?.row;
   const ranks = new Set(p.rows.map((row) => row.rank)).size;
-  // The number of a step stands below its first bar, as far as there is room.
+  // The number of a step is written below its first bar, as far as there is room.
   const numbered = useMemo(() => {
     const out = new Set<number>();
     let last = -Infinity;

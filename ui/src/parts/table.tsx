@@ -1,5 +1,5 @@
-// table.tsx: a table of a view: sort by click, filter by typing, rows by keyboard, a bar behind the main number. Only the
-// rows in sight are in the document, so a million rows scroll as ten do.
+// table.tsx: a table of a view: sort by click, filter by typing, rows by keyboard, a bar behind the main number. Only
+// visible rows are in the document, so a million rows scroll like ten.
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cell, Column, Row } from "../api";
@@ -10,24 +10,24 @@ const ROW_HEIGHT = 24;
 export interface TableProps {
   columns: Column[];
   rows: Row[];
-  /** Names of the columns to show, in order; all without. */
+  /** Names of the columns to show, in order; undefined: all. */
   shown?: string[];
   titles?: Record<string, string>;
-  /** The column with bars. */
+  /** Name of the column with bars. */
   bar?: string;
-  /** "-time_ns": descending. */
+  /** Column to sort by; "-time_ns": descending. */
   sort?: string;
   onSort?: (sort: string) => void;
   onOpen?: (row: Row) => void;
-  /** Rows in sight; the table scrolls beyond. */
+  /** Number of visible rows; the table scrolls beyond. */
   height?: number;
   label: string;
   isMarked?: (row: Row) => boolean;
-  /** The text column that gets the room; the first one without. */
+  /** The text column that gets the remaining width; undefined: the first one. */
   wide?: string;
-  /** One more column at the end, drawn by the page; Space on a row and a click on it do the same. */
+  /** An additional column at the end, drawn by the page; Space on a row or a click on the cell calls onOpen. */
   extra?: { title: string; draw: (row: Row) => ComponentChildren; onOpen: (row: Row) => void };
-  /** Columns without any value are left out; a result of SQL keeps them. */
+  /** Keep columns without any value, for results of SQL. */
   keepEmpty?: boolean;
 }
 
@@ -46,7 +46,7 @@ export function sortRows(rows: Row[], sort: string): Row[] {
   return rows
     .map((row, i) => ({ row, i }))
     .sort((x, y) => {
-      if (known(x.row) !== known(y.row)) return known(x.row) ? -1 : 1; // unknown last, in both directions
+      if (known(x.row) !== known(y.row)) return known(x.row) ? -1 : 1; // unknown values last, in both directions
       return (down ? compare(y.row[name], x.row[name]) : compare(x.row[name], y.row[name])) || x.i - y.i;
     })
     .map((entry) => entry.row);
@@ -54,7 +54,7 @@ export function sortRows(rows: Row[], sort: string): Row[] {
 
 const isNothing = (value: Cell | undefined) => value === null || value === undefined || value === "";
 
-/** Paths and "file:line" differ at their ends: the end stays when there is too little room. */
+/** Shortens a text at its beginning: paths and "file:line" differ at their ends. */
 function Text(p: { text: string }) {
   const at = /^(.+?)(:\d+(?:[ :].*)?)$/.exec(p.text) ?? /^(.*\/)([^/]+)$/.exec(p.text);
   if (!at || p.text.length < 16 || at[2].length > 48) return <>{p.text}</>;
@@ -156,7 +156,7 @@ export function Table(p: TableProps) {
   );
 }
 
-/** Rows of a tree as a list, parents first; column `depth` has the level. */
+/** Rows of a tree as a list, parents first; the column `depth` has the level. */
 export function flatten(rows: Row[]): Row[] {
   const out: Row[] = [];
   const stack = [...rows].reverse().map((row) => ({ row, depth: 0 }));

@@ -1,4 +1,4 @@
-// view.tsx: a view of the library as a panel with a table: asks the server, filters, shows, and names its command.
+// view.tsx: a view of the library as a panel with a table: requests it, filters, shows, and names its command.
 import { useMemo, useState } from "preact/hooks";
 import type { Params, Row, Table as TableData } from "../api";
 import { ranged, useAnswer } from "../load";
@@ -6,7 +6,7 @@ import * as format from "../format";
 import { Empty, Failure, Panel, Waiting, command } from "./panel";
 import { Table, flatten, toCsv, toMarkdown, type TableProps } from "./table";
 
-/** Options of a request as options of the command line. */
+/** Converts options of a request to options of the command line. */
 export function optionWords(params: Params): string[] {
   const words: string[] = [];
   for (const [key, value] of Object.entries(params)) {
@@ -37,7 +37,7 @@ export interface ViewProps {
   extra?: TableProps["extra"];
   isMarked?: (row: Row) => boolean;
   keep?: (row: Row) => boolean;
-  /** Changes when `keep` keeps other rows. */
+  /** Must change when `keep` keeps other rows. */
   keepKey?: string;
 }
 

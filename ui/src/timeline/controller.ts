@@ -1,5 +1,6 @@
-// controller.ts: what is in sight of the timeline, and what the pointer and the keys do with it. It lives outside of Preact: it draws by itself,
-// and its signals say to the parts around the canvas what changed. The page is in pages/timeline.tsx.
+// controller.ts: the state of the timeline's visible range, and the handling of pointer and keys. It lives outside of
+// Preact: it draws by itself, and its signals inform the parts around the canvas of changes. The page is in
+// pages/timeline.tsx.
 import { signal, untracked } from "@preact/signals";
 import { getJson, inReport } from "../api";
 import { change, param } from "../address";
@@ -11,8 +12,8 @@ import { Painter, release, sized, type Scene, axisStep, axisTime, cellAt, levelF
 import { lineAt, type Block, type Layout } from "./layout";
 import type { Store } from "./store";
 
-const RANGE_LEAST = 20; // ns
-const IDLE_MS = 350; // after which a move becomes an entry of the history
+const RANGE_LEAST = 20; // smallest visible range in ns
+const IDLE_MS = 350; // after this pause a move becomes an entry of the browser history
 
 export interface Sum {
   id: number;
@@ -22,7 +23,7 @@ export interface Sum {
   longest: number;
   longest_ns: number;
 }
-/** What a device waited for: the answer of /api/gap. */
+/** The answer of /api/gap: what a device waited for. */
 export interface Gap {
   gap: boolean;
   from: number;
@@ -32,7 +33,7 @@ export interface Gap {
   launched?: number;
   during: { name: string; ns: number; phase: string; track: string }[];
 }
-/** Links joined with an event, over any number of hops: the answer of /api/chain. */
+/** The answer of /api/chain: links connected with an event, over any number of hops. */
 export interface LinkEnd {
   event: number;
   row: number;
@@ -85,20 +86,21 @@ export class Controller {
   canvas: HTMLCanvasElement | null = null;
   ruler: HTMLCanvasElement | null = null;
   mini: HTMLCanvasElement | null = null;
-  // One function each, always the same: it is called when the element comes and when it goes.
+  // One function for each element, always the same object: Preact calls it when the element appears and when it is
+  // removed.
   readonly refs = Object.fromEntries((["canvas", "ruler", "mini"] as const).map((name) => [name, (e: HTMLCanvasElement | null) => {
     if (!e) release(this[name]);
     this[name] = e;
   }])) as Record<"canvas" | "ruler" | "mini", (e: HTMLCanvasElement | null) => void>;
   private frame = 0;
   private palette: ReturnType<typeof readPalette> | null = null; // read again when the theme changes
-  private overview = document.createElement("canvas"); // the minimap without the frame around what is in sight
+  private overview = document.createElement("canvas"); // the minimap without the frame around the visible range
   private overviewKey = "";
   private moved = 0;
   private idle = 0;
   private keys = new Set<string>();
   private lastTick = 0;
-  private pointer = 0.5; // where zooming is centred, part of the width
+  private pointer = 0.5; // centre of zooming, as a share of the width
   readonly phases = PHASES;
   frames: number[] = []; // script times of the last frames, for measurements
 
@@ -111,7 +113,7 @@ export class Controller {
     const { from, to } = this.range.peek();
     const atEnd = to >= old.span_ns && !param("sel") && !param("area");
     const all = from <= 0 && atEnd;
-    // A ring of the last minute begins later each time: the same moment has another number then.
+    // A ring of the last minute begins later each time, so the same moment has another number then.
     const moved = Number(BigInt(old.zero_ns || "0") - BigInt(store.rows.zero_ns || "0"));
     const grew = atEnd ? store.rows.span_ns - old.span_ns : moved;
     this.store = store;
@@ -128,7 +130,7 @@ export class Controller {
     const store = this.store;
     store.onNews = () => {
       const hover = this.hover.peek();
-      if (hover?.text[0] === "…") this.onHover(hover.x, hover.y); // its name came
+      if (hover?.text[0] === "…") this.onHover(hover.x, hover.y); // the name has arrived
       this.shares();
       this.draw();
     };
@@ -140,26 +142,27 @@ export class Controller {
     return { from: -span * 0.01, to: span * 1.01 };
   }
 
-  /** The range that is shown first: everything, or, where steps were recorded with long pauses between them, the first of them. */
+  /** The range that is shown first: everything, or, if steps were recorded with long pauses between them, the first
+   * of them. */
   get first(): Range {
     const steps = this.store.steps;
     const inSteps = steps.reduce((sum, s) => sum + s.end - s.start, 0);
     return steps.length > 1 && inSteps < this.store.rows.span_ns * 0.2 ? padded({ from: steps[0].start, to: steps[0].end }, 0.02) : this.whole;
   }
 
-  /** The page is left: the pixels go now, not when the browser collects the objects around them. */
+  /** Called when the page is left: frees the pixels now, not when the browser collects the objects around them. */
   end() {
     cancelAnimationFrame(this.frame);
     window.clearTimeout(this.gapTimer);
     window.clearTimeout(this.sharesTimer);
-    window.clearTimeout(this.idle); // its range would become one of another page
+    window.clearTimeout(this.idle); // else its range would be applied to another page
     this.keys.clear();
     release(this.overview);
     this.painter.release();
     if (window.opwatchTimeline === this) delete window.opwatchTimeline;
   }
 
-  /** The theme changed: colours are read again. */
+  /** Called when the theme changes: colours are read again. */
   repaint() {
     this.palette = null;
     this.overviewKey = "";
@@ -238,7 +241,7 @@ export class Controller {
     this.paintRibbon(g, toX, palette);
   }
 
-  /** The steps: the parts of their phases at the foot, their number and length above. */
+  /** Draws the steps: the shares of their phases at the foot, their number and length above. */
   private paintRibbon(g: CanvasRenderingContext2D, toX: (t: number) => number, palette: ReturnType<typeof readPalette>) {
     const { width } = this.size.value;
     let last = -1;
@@ -246,7 +249,7 @@ export class Controller {
     steps.forEach(({ number, start, end, phases }, i) => {
       const x0 = Math.max(-1, toX(start));
       const x1 = Math.min(width + 1, toX(end));
-      if (x1 < 0 || x0 > width || x1 < last + 0.5) return; // at most two per pixel
+      if (x1 < 0 || x0 > width || x1 < last + 0.5) return; // at most two steps per pixel
       last = x1;
       const wide = Math.max(1, x1 - x0 - (x1 - x0 > 4 ? 1 : 0));
       g.globalAlpha = i % 2 ? 0.14 : 0.26;
@@ -267,7 +270,7 @@ export class Controller {
     });
   }
 
-  /** The step in the middle, when it is most of what is in sight. */
+  /** The step in the middle, if it fills most of the visible range. */
   stepInSight() {
     const { from, to } = this.range.peek();
     const middle = (from + to) / 2;
@@ -275,7 +278,7 @@ export class Controller {
     return step && to - from < 3 * (step.end - step.start) ? step : undefined;
   }
 
-  /** The step before or after the middle of what is in sight, with a little around it. */
+  /** Goes to the step before or after the middle of the visible range, with a little room around it. */
   goToStep(direction: 1 | -1) {
     const { steps } = this.store.ribbon;
     const middle = (this.range.value.from + this.range.value.to) / 2;
@@ -286,7 +289,7 @@ export class Controller {
     else say(steps.length ? (direction > 0 ? "this is the last step" : "this is the first step") : "the files name no steps");
   }
 
-  /** The whole recording, small: where the busiest rows are, and which part is in sight. */
+  /** Draws the minimap: the whole recording with its busiest rows, and a frame around the visible range. */
   private paintMini(palette: ReturnType<typeof readPalette>) {
     const g = this.mini?.getContext("2d");
     if (!this.mini || !g) return;
@@ -341,7 +344,7 @@ export class Controller {
     const keys: [number, number, number][] = [];
     if (range.to < range.from) return;
     const indexes = tilesOf(range, level, buckets);
-    // The tile of everything first: it is what is drawn until others are there.
+    // The coarsest tile first: it is drawn until the others arrive.
     for (const line of visible) keys.push([line.rows[0].row, top_level, 0]);
     for (const index of indexes) for (const line of visible) keys.push([line.rows[0].row, level, index]);
     const size = buckets * 2 ** level;
@@ -351,7 +354,7 @@ export class Controller {
     this.store.want(keys);
   }
 
-  /** The address decided the range: a move that waits to become an entry of the history does not any more. */
+  /** Called when the address has set the range: a pending move does not become an entry of the history any more. */
   settled() {
     window.clearTimeout(this.idle);
   }
@@ -396,7 +399,7 @@ export class Controller {
     if (line.y < this.top.value || line.y + line.height > this.top.value + this.size.value.height) this.scroll(line.y - this.size.value.height / 2);
   }
 
-  /** Keys that move as long as they are held. */
+  /** Handles keys that move as long as they are held. */
   keyDown(key: string): boolean {
     if (!"wasd".includes(key) || key.length !== 1) return false;
     if (!this.keys.size) {
@@ -405,7 +408,7 @@ export class Controller {
     }
     if (!this.keys.has(key)) {
       this.keys.add(key);
-      this.step(60); // also a short press moves
+      this.step(60); // a short press moves, too
     }
     return true;
   }
@@ -442,7 +445,7 @@ export class Controller {
     return selected.links.map((l) => (l.direction === "to" ? { from: { row: selected.row, t: end }, to: { row: l.row, t: l.ts } } : { from: { row: l.row, t: l.ts }, to: { row: selected.row, t: selected.ts } }));
   }
 
-  /** In a gap of a device the tooltip says what it waited for; asked when the pointer rests. */
+  /** In a gap of a device the tooltip shows what it waited for; requested when the pointer rests. */
   private askGap(row: number, t: number) {
     const asked = ++this.gapAsked;
     window.clearTimeout(this.gapTimer);
@@ -453,19 +456,19 @@ export class Controller {
           const hover = this.hover.peek();
           if (gap.gap && hover && asked === this.gapAsked) this.hover.value = { ...hover, text: gapText(gap) };
         },
-        () => {}, // the banner says when the server is gone
+        () => {}, // the banner reports when the server is gone
       );
     }, 120);
   }
 
-  /** The cell under the pointer: its row, item and how many items share it. */
+  /** The cell under the pointer: its row, item and the number of items that share it. */
   cellUnder(x: number, y: number) {
     const line = lineAt(this.layout.value, y + this.top.value);
     const row = line?.rows[0];
     if (!row) return null;
     const { top_level, buckets } = this.store.rows;
     const level = Math.min(levelFor(this.range.value, this.size.value.width), top_level);
-    // A pixel may be wider than a bucket: look at its neighbours, too.
+    // A pixel may be wider than a bucket, so its neighbours are examined, too.
     for (const dx of [0.5, 0, 1, -1, 2]) {
       const t = this.timeAt(x + dx);
       const tile = this.store.best(row.row, level, Math.floor(t / (buckets * 2 ** level)));
@@ -481,7 +484,7 @@ export class Controller {
     if (hover) this.onHover(hover.x, hover.y);
   }
 
-  /** How busy each track is in what is in sight, 0…1, by the key of its block; filled when nothing moves. */
+  /** How busy each track is in the visible range, 0…1, by the key of its block; computed when nothing moves. */
   readonly busy = signal(new Map<string, number>());
   private sharesTimer = 0;
   shares() {
@@ -503,7 +506,7 @@ export class Controller {
     }, 120);
   }
 
-  /** For how long a row is busy in a range, from the tiles that are here. */
+  /** The time for which a row is busy in a range, from the loaded tiles. */
   private busyOf(row: number, level: number, range: Range, buckets: number): number {
     let ns = 0;
     for (const index of tilesOf(range, level, buckets)) {
@@ -511,7 +514,7 @@ export class Controller {
       if (!tile?.busy) continue;
       const bucket = 2 ** tile.level;
       const size = buckets * 2 ** level;
-      const from = Math.max(range.from, index * size); // a parent covers more than this tile
+      const from = Math.max(range.from, index * size); // a parent tile covers more than this one
       const to = Math.min(range.to, (index + 1) * size);
       for (let i = 0; i < tile.n; i++) {
         const start = (tile.index * buckets + tile.x[i]) * bucket;
@@ -545,7 +548,7 @@ export class Controller {
     this.selectItem("e" + event);
   }
 
-  /** Selects what lies under the pointer: what the tile knows is shown in the next frame. */
+  /** Selects the item under the pointer: the facts of the tile are shown in the next frame. */
   selectAt(x: number, y: number) {
     const at = this.cellUnder(x, y);
     if (!at?.tile?.item || !at.tile.name) {
@@ -578,9 +581,10 @@ export class Controller {
     change({ sel, area: "" });
   }
 
-  private shown = ""; // what is selected, or will be when its answer is there
+  private shown = ""; // what is selected, or will be when its answer arrives
 
-  /** Shows an event (e12) or a sample (s12) beside the timeline: what is known, then its facts, then what takes a look at all events. */
+  /** Shows an event (e12) or a sample (s12) beside the timeline: the facts of the tile, then those of its row, then
+   * those that need a pass over all events. */
   show(sel: string, about?: EventInfo) {
     const id = /^[es](\d+)$/.exec(sel)?.[1];
     if (sel === this.shown && (this.selected.peek() || id)) return;
@@ -615,7 +619,8 @@ export class Controller {
     this.selected.value = info;
     const { from, to } = this.range.peek();
     const end = info.ts + (info.dur_ns ?? 0);
-    if (end < from || info.ts > to) this.setRange({ from: info.ts - (to - from) / 2, to: info.ts + (to - from) / 2 }, "replace"); // Forward stays possible
+    // the entry of the history is kept, so that Forward stays possible
+    if (end < from || info.ts > to) this.setRange({ from: info.ts - (to - from) / 2, to: info.ts + (to - from) / 2 }, "replace");
     this.showRow(info.row);
     this.draw();
   }
@@ -649,7 +654,7 @@ export class Controller {
     else say("select a slice or an area first, then m marks its time");
   }
 
-  /** Everything in sight as an area: its table is what the picture shows, for those who do not see it. */
+  /** Selects everything visible as an area: its table has the content of the picture, for users who cannot see it. */
   areaInSight() {
     const { from, to } = this.range.value;
     const keys = new Set(this.tracksOf({ y0: this.top.value, y1: this.top.value + this.size.value.height }).map((b) => b.key));
@@ -662,7 +667,7 @@ export class Controller {
   }
 }
 
-/** Sentences about a gap of a device. */
+/** Sentences that explain a gap of a device. */
 function gapText(gap: Gap): string[] {
   const next = gap.after?.name ?? "";
   const out = [`nothing runs here for ${format.time(gap.to - gap.from)}`];

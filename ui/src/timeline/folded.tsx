@@ -1,5 +1,6 @@
-// folded.tsx: steps laid over each other: one track, a line per step, all from the same start. The step nearest the median is
-// the first line; what grew against it stands beside each slow step. A click shows the step in the timeline.
+// folded.tsx: lays steps over each other: one track, a line per step, all from the same start. The step nearest to the
+// median is the first line; what grew compared with it is written beside each slow step. A click shows the step in the
+// timeline.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { change, param } from "../address";
 import { PHASE_TITLES } from "../colours";
@@ -13,7 +14,7 @@ import type { Step, Store } from "./store";
 const LINES_MOST = 40;
 const LINE = 22;
 
-/** What a step took more of than the median step of each phase: the largest of them. */
+/** The phase in which a step took most above the median of all steps, as text. */
 export function grew(step: Step, all: Step[]): string {
   const phases = new Set(all.flatMap((s) => s.phases.map(([phase]) => phase)));
   let best = "";

@@ -1,5 +1,5 @@
-// parts.tsx: what stands around the canvas of the timeline: the names of the tracks, the range, what is under the pointer, and beside it the details of
-// the selection, of an area or of a search.
+// parts.tsx: the parts around the canvas of the timeline: the names of the tracks, the range, the tooltip, and at the
+// side the details of the selection, of an area or of a search.
 import { useEffect, useState } from "preact/hooks";
 import { getJson, inReport, type Table as TableData } from "../api";
 import { address, change } from "../address";
@@ -21,7 +21,7 @@ const sumColumns = [
   { name: "longest_ns", type: "int", unit: "ns" },
 ];
 
-/** A component of its own: it changes with every frame of a move, the rest of the page does not. */
+/** A separate component, because it changes with every frame of a move and the rest of the page does not. */
 export function RangeText(p: { c: Controller }) {
   const range = p.c.range.value;
   const step = axisStep(range, 100);

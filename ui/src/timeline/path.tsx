@@ -1,6 +1,6 @@
-// path.tsx: the critical path of a step in the timeline: a strip above the tracks with its pieces, one after the other, and beside the tracks a table of
-// them. The rows are those of `opwatch path`: they sum to the step. The parameter `path` of the address is the number of the step, or "on": the step
-// that the library chooses.
+// path.tsx: the critical path of a step in the timeline: a strip above the tracks with its pieces, one after the other,
+// and a table of them beside the tracks. The rows are those of `opwatch path`: they sum to the step. The parameter
+// `path` of the address is the number of the step, or "on": the step that the library chooses.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cell, Row, Table as TableData } from "../api";
 import { change, param } from "../address";
@@ -30,13 +30,14 @@ export interface CriticalPath {
 }
 
 const HEIGHT = 26;
-/** Kinds that are not phases have the colour of one. */
+/** Kinds that are not phases, with the phase whose colour they use. */
 const PHASE_OF: Record<string, string> = { kernel: "compute", host_gap: "host", host_communication: "communication", latency: "idle", unexplained: "unknown" };
 const KIND_TITLES: Record<string, string> = { kernel: "kernel", host_gap: "code between operators", host_communication: "communication of the host", latency: "latency", unexplained: "unexplained" };
 const colourOf = (kind: Cell) => PHASE_COLOURS[PHASE_OF[String(kind)] ?? String(kind)] ?? PHASE_COLOURS.unknown;
 const kindTitle = (kind: Cell) => KIND_TITLES[String(kind)] ?? PHASE_TITLES[String(kind)] ?? String(kind);
 
-/** The pieces with their places. A time since 1970 has more digits than a number of JavaScript: the first is read as text, the others follow it. */
+/** The pieces with their positions. A time since 1970 has more digits than a JavaScript number: the first is parsed
+ * as text, the others are relative to it. */
 function piecesOf(text: string, zero: string): CriticalPath {
   const table = JSON.parse(text) as PathTable;
   const begin = /"ts_ns": (-?\d+)/.exec(text);
@@ -49,7 +50,7 @@ function piecesOf(text: string, zero: string): CriticalPath {
   return { table, pieces };
 }
 
-/** The path that the address asks for; when it comes it is brought in sight. */
+/** The path that the address asks for; when it arrives it is scrolled into view. */
 export function usePath(c: Controller): CriticalPath | null {
   const wanted = param("path");
   const answer = useAnswer<string>(wanted ? "/api/path" : null, { step: /^\d+$/.test(wanted) ? wanted : undefined, epoch: epoch.value || undefined }, true);
@@ -66,7 +67,7 @@ export function usePath(c: Controller): CriticalPath | null {
   return answer.error ? { pieces: [], error: answer.error } : (path ?? { pieces: [] });
 }
 
-/** The first piece that ends after a time. */
+/** Index of the first piece that ends after a time. */
 function firstAfter(pieces: Piece[], t: number): number {
   let [low, high] = [0, pieces.length];
   while (low < high) {
@@ -77,7 +78,7 @@ function firstAfter(pieces: Piece[], t: number): number {
   return low;
 }
 
-/** A component of its own: it is drawn anew with every move. */
+/** A separate component, because it is drawn again with every move. */
 export function PathStrip(p: { c: Controller; path: CriticalPath }) {
   const { c, path } = p;
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -99,7 +100,7 @@ export function PathStrip(p: { c: Controller; path: CriticalPath }) {
     g.clearRect(0, 0, width, HEIGHT);
     g.font = "11px system-ui, sans-serif";
     g.textBaseline = "middle";
-    let last = -1; // pieces below half a pixel share one
+    let last = -1; // pieces narrower than half a pixel are drawn as one
     for (let i = firstAfter(path.pieces, range.from); i < path.pieces.length && path.pieces[i].from < range.to; i++) {
       const { from, to, row } = path.pieces[i];
       const x0 = Math.max(-1, (from - range.from) * scale);

@@ -1,5 +1,6 @@
-// store.ts: tiles of the timeline on this side: asks for them in batches, keeps 64 MB of them, and always has something to
-// draw: while a tile is on its way its parent is drawn in its place. Names of events come by id, in batches, too.
+// store.ts: the cache of timeline tiles in the browser: requests them in batches, keeps 64 MB of them, and always has
+// something to draw: while a tile is loading its parent is drawn in its place. Names of events are also requested by
+// id, in batches.
 import { getJson, inReport, post } from "../api";
 
 export interface TileRow {
@@ -28,7 +29,7 @@ export interface Track {
   source: string;
 }
 export interface Rows {
-  zero_ns: string; // since 1970
+  zero_ns: string; // ns since 1970
   span_ns: number;
   top_level: number;
   buckets: number;
@@ -38,7 +39,7 @@ export interface Rows {
   steps: [number, number, number][];
 }
 
-/** A step as the view `steps` has it, on the axis of the timeline. */
+/** A step of the view `steps`, on the axis of the timeline. */
 export interface Step {
   number: number;
   start: number;
@@ -70,7 +71,8 @@ const BYTES_MOST = 64 << 20;
 const NAMES_MOST = 100000;
 const BATCH = 64;
 
-/** The inverse of add_tile in src/page/timeline.c. Each tile gets its own copy: a view would keep the whole answer as long as one of its tiles. */
+/** Decodes what add_tile in src/page/timeline.c writes. Each tile gets its own copy: a view would keep the whole
+ * answer as long as one of its tiles. */
 export function decode(buffer: ArrayBuffer): Tile[] {
   const view = new DataView(buffer);
   const tiles: Tile[] = [];
@@ -104,7 +106,7 @@ export function decode(buffer: ArrayBuffer): Tile[] {
       tile.tint = take(Uint8Array, n);
     }
     at = Math.ceil(at / 8) * 8;
-    tile.bytes = at - begin + 800; // with the objects around the columns
+    tile.bytes = at - begin + 800; // includes the objects around the columns
     tiles.push(tile);
   }
   return tiles;
@@ -118,7 +120,7 @@ export class Store {
   private asked = new Set<string>();
   private wanted: [number, number, number][] = [];
   private allSteps: Step[] = [];
-  /** Steps that follow each other. Those of several ranks overlap: then those of the first rank, which is named. */
+  /** Consecutive steps. Those of several ranks overlap: then only those of the first rank are shown, and its number. */
   ribbon: { steps: Step[]; rank: number | null } = { steps: [], rank: null };
   private running = 0;
   readonly names = new Map<number, string>();
@@ -147,7 +149,7 @@ export class Store {
     this.ribbon = { steps: rank === null ? steps : steps.filter((s) => s.rank === rank), rank };
   }
 
-  /** The coarsest tile of each row, so that there is something to draw at once. */
+  /** Requests the coarsest tile of each row, so that there is something to draw at once. */
   async prime() {
     if (inReport()) return;
     await this.fetchTiles(this.rows.rows.slice(0, BATCH).map((row) => [row.row, this.rows.top_level, 0]));
@@ -156,7 +158,7 @@ export class Store {
   get(row: number, level: number, index: number): Tile | undefined {
     const key = keyOf(row, level, index);
     const tile = this.kept.get(key);
-    // The order of use matters only when there is too much.
+    // The order of use matters only when the cache is nearly full.
     if (tile && this.bytes > BYTES_MOST / 2) {
       this.kept.delete(key);
       this.kept.set(key, tile);
@@ -164,7 +166,7 @@ export class Store {
     return tile;
   }
 
-  /** The tile, or the nearest parent that is here. */
+  /** The tile, or its nearest parent in the cache. */
   best(row: number, level: number, index: number): Tile | undefined {
     for (; level <= this.rows.top_level; level++, index = Math.floor(index / 2)) {
       const tile = this.get(row, level, index);
@@ -173,7 +175,7 @@ export class Store {
     return undefined;
   }
 
-  /** Replaces what was wanted before: what went out of sight is not asked for any more. */
+  /** Replaces the list of wanted tiles: those that are not visible any more are not requested. */
   want(keys: [number, number, number][]) {
     if (inReport()) return; // a report contains a fixed set of tiles
     this.wanted = keys.filter(([row, level, index]) => !this.kept.has(keyOf(row, level, index)) && !this.asked.has(keyOf(row, level, index)));
@@ -232,7 +234,7 @@ export class Store {
     ids.forEach((id) => this.namesWanted.delete(id));
     try {
       const texts = (await (await post("/api/names", ids.join("\n"))).json()) as (string | null)[];
-      if (this.names.size > NAMES_MOST) this.names.clear(); // those in sight are asked for again
+      if (this.names.size > NAMES_MOST) this.names.clear(); // visible names are requested again
       ids.forEach((id, i) => this.names.set(id, texts[i] ?? ""));
     } catch (e) {
       this.onError((e as Error).message);
