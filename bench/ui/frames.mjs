@@ -42,7 +42,7 @@ async function drive(ms) {
   return { gaps, script: [...c.frames], tiles: tiles.map((e) => e.responseEnd - e.requestStart), rows: c.layout.value.lines.length };
 }
 
-/** Time of one request, in the page. */
+/** The time of one request, measured in the page. */
 const request = (page, path) =>
   page.evaluate(async (address) => {
     const begin = performance.now();
@@ -51,7 +51,7 @@ const request = (page, path) =>
     return answer.ok ? performance.now() - begin : null;
   }, path);
 
-/** Runs in the page: when a pointer goes down, measures until what is there of the details is painted. */
+/** Runs in the page: measures from pointer-down until the available details are painted. */
 function watchDetails() {
   window.clicks = [];
   const painted = (then) => requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = () => then(performance.now()); c.port2.postMessage(0); });
@@ -72,7 +72,7 @@ function watchDetails() {
   }, true);
 }
 
-/** Clicks on slices of several rows and places; the times of all that selected one. */
+/** Clicks on slices of several rows and places; returns the times of all clicks that selected one. */
 async function details(page) {
   await page.keyboard.press("f");
   await settle(page, 300);

@@ -1,5 +1,5 @@
-// draw.ts: paints the timeline. A row is a strip of pixels, one pixel high, that is stretched to its height: the cost does
-// not depend on the number of events. Labels and counters are drawn on top.
+// draw.ts: paints the timeline. A row is a strip of pixels, one pixel high, that is stretched to its height: the cost
+// does not depend on the number of events. Labels and counters are drawn on top.
 import { TINTS, css, isLight, parse, type Rgb } from "../colours";
 import * as format from "../format";
 import type { Layout, Line } from "./layout";
@@ -13,7 +13,7 @@ export interface Scene {
   store: Store;
   layout: Layout;
   range: Range;
-  top: number; // first pixel of the layout in sight
+  top: number; // first visible pixel of the layout
   width: number;
   height: number;
   matches: Set<number> | null; // ids of names; others are dimmed
@@ -23,7 +23,7 @@ export interface Scene {
   arrows: { from: { row: number; t: number }; to: { row: number; t: number } }[];
   area: { from: number; to: number; y0: number; y1: number } | null;
   mark: Range | null;
-  hover: number | null; // a time
+  hover: number | null; // a time, or null
   moving: boolean;
 }
 
@@ -64,12 +64,12 @@ interface Label {
   tint: number;
 }
 
-/** Gives the pixels of a canvas back at once; they are not in the heap that the collector watches. */
+/** Frees the pixels of a canvas at once; they are not in the heap that the garbage collector watches. */
 export function release(canvas: HTMLCanvasElement | null) {
   if (canvas) canvas.width = canvas.height = 0;
 }
 
-/** Gives a canvas its size; one that has it keeps its pixels, because each new size is a new allocation. */
+/** Sets the size of a canvas; if it is unchanged the pixels are kept, because each new size is a new allocation. */
 export function sized(canvas: HTMLCanvasElement, width: number, height: number) {
   if (canvas.width !== Math.round(width)) canvas.width = Math.round(width);
   if (canvas.height !== Math.round(height)) canvas.height = Math.round(height);
@@ -91,13 +91,13 @@ export class Painter {
     const buckets = store.rows.buckets;
     const perPixel = (range.to - range.from) / width;
     const size = buckets * 2 ** level;
-    // The run of cells of one item so far; an object per cell would keep the garbage collector busy.
+    // The current run of cells of one item; an object per cell would keep the garbage collector busy.
     let [runX, runEnd, runName, runTint, runItem] = [0, 0, 0, 0, -1];
     const endRun = () => {
       if (runItem >= 0 && runEnd - runX > 24) labels.push({ x: runX, width: runEnd - runX, y, height, name: runName, tint: runTint });
       runItem = -1;
     };
-    let done = -1; // the last parent drawn: several children have the same
+    let done = -1; // the last parent drawn, because several children share it
     weight.fill(0);
     const first = Math.max(0, Math.floor(range.from / size));
     const last = Math.max(first, Math.floor(Math.min(range.to, store.rows.span_ns) / size));
@@ -239,7 +239,7 @@ export class Painter {
     this.paintOverlay(g, scene, palette);
   }
 
-  /** One row at several ranges of the same length, a line each; a stroke ends each step. */
+  /** Draws one row at several ranges of the same length, a line each; a stroke marks the end of each step. */
   paintFolded(g: CanvasRenderingContext2D, store: Store, row: TileRow, ranges: (Range & { end: number })[], width: number, height: number, palette: Palette) {
     const pixels = new ImageData(width, ranges.length);
     const weight = new Uint8Array(width);
@@ -256,7 +256,7 @@ export class Painter {
     ranges.forEach((range, i) => {
       g.drawImage(this.strip, 0, i, width, 1, 0, i * height + 1, width, height - 3);
       const x = ((range.end - range.from) / (range.to - range.from)) * width;
-      // What comes after the end belongs to the next step: faint.
+      // The part after the end belongs to the next step and is drawn faint.
       g.globalAlpha = 0.75;
       g.fillStyle = css(palette.background);
       g.fillRect(x, i * height, width - x, height);
@@ -271,7 +271,7 @@ export class Painter {
     const { steps } = scene.store.ribbon;
     const scale = scene.width / (scene.range.to - scene.range.from);
     const inSight = steps.filter((step) => step.end > scene.range.from && step.start < scene.range.to).length;
-    if (inSight > scene.width / 40) return; // lines everywhere say nothing
+    if (inSight > scene.width / 40) return; // lines everywhere would show nothing
     g.strokeStyle = palette.line;
     g.beginPath();
     let last = -10;
@@ -380,7 +380,7 @@ function shorten(name: string, room: number): string {
   return name.slice(0, Math.max(1, room - 1)) + "…";
 }
 
-/** Steps of an axis: 1, 2 or 5 times a power of ten, so that about `count` fit. */
+/** The distance of ticks on an axis: 1, 2 or 5 times a power of ten, so that about `ticks` fit. */
 export function axisStep(range: Range, ticks: number): number {
   const raw = (range.to - range.from) / Math.max(1, ticks);
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -388,7 +388,7 @@ export function axisStep(range: Range, ticks: number): number {
   return (factor <= 1 ? 1 : factor <= 2 ? 2 : factor <= 5 ? 5 : 10) * power;
 }
 
-/** A time on an axis: with as many digits as its step needs. */
+/** Formats a time on an axis with as many digits as the distance of ticks needs. */
 export function axisTime(ns: number, step: number): string {
   const [factor, unit] = Math.abs(ns) >= 1e9 || step >= 1e9 ? [1e9, "s"] : Math.abs(ns) >= 1e6 || step >= 1e6 ? [1e6, "ms"] : Math.abs(ns) >= 1e3 ? [1e3, "µs"] : [1, "ns"];
   const decimals = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / factor) - 1e-9)));

@@ -1,16 +1,16 @@
-// layout.ts: which rows of the timeline lie where: groups (processes) with tracks, tracks with rows (depth and lane).
-// Pinned tracks come first, collapsed ones take one row, groups can be folded.
+// layout.ts: computes the positions of the timeline's rows: groups (processes) with tracks, tracks with rows (depth and
+// lane). Pinned tracks come first, collapsed ones take one row, groups can be folded.
 import type { Rows, TileRow, Track } from "./store";
 
 export const ROW = 18;
 export const COUNTER_ROW = 32;
-const HEAD = 22; // of a group
-const GAP = 4; // below a track
+const HEAD = 22; // height of a group's heading
+const GAP = 4; // space below a track
 
 export interface Line {
   y: number;
   height: number;
-  rows: TileRow[]; // one, or all of a collapsed track
+  rows: TileRow[]; // one row, or all rows of a collapsed track
 }
 export interface Block {
   kind: "group" | "track";
@@ -21,7 +21,7 @@ export interface Block {
   detail: string;
   track?: Track;
   lines: Line[];
-  busy: number; // part of the time in which the track's outermost rows are busy, 0…1
+  busy: number; // share of the time in which the track's outermost rows are busy, 0…1
   folded: boolean;
   pinned: boolean;
   row_count: number;
@@ -49,7 +49,7 @@ const rank = (track: Track) => {
 
 export const trackKey = (id: number | string) => "t" + id;
 
-/** "/job:localhost/replica:0/task:0/device:gpu:0" is "gpu:0" to those who have one machine. */
+/** A short name for a device on a single machine: "/job:localhost/replica:0/task:0/device:gpu:0" becomes "gpu:0". */
 export const shortDevice = (name: string) => name.replace(/^\/job:localhost\/replica:0\/task:0/, "").replace(/^\/device:/, "").replace(/\/stream:all$/, " (all streams)");
 
 function groupTitle(track: Track, by: string): string {
