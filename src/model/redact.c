@@ -413,6 +413,49 @@ static void note_words(struct redaction *r, struct str text, struct buf *out)
 	}
 }
 
+/* Texts in which others wrote what follows: every word may be a name, also one in lower-case letters. */
+static const struct {
+	const char *phrase;
+	bool to_end; /* or one word only */
+} foreign[] = {
+	{ "the profiler says: ", true },
+	{ "step marker ", false },
+	{ "asks to run ", false },
+};
+
+static void foreign_words(struct redaction *r, struct str text, bool to_end, struct buf *out)
+{
+	struct str rest = text, piece;
+	bool first = true;
+
+	while ((first || to_end) && str_split(&rest, ' ', &piece)) {
+		buf_add_str(out, first ? STR("") : STR(" "));
+		if (piece.len)
+			pseudonym_name(&r->words, piece, out);
+		first = false;
+	}
+	if (rest.len) {
+		buf_add_char(out, ' ');
+		note_words(r, rest, out);
+	}
+}
+
+/* Replaces the names in a text of ours, and all words of a text that it quotes. */
+static void note_sentence(struct redaction *r, struct str text, struct buf *out)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(foreign); i++) {
+		size_t at = str_find(text, str_from(foreign[i].phrase)), end;
+
+		if (at == STR_NONE)
+			continue;
+		end = at + strlen(foreign[i].phrase);
+		note_words(r, str_first(text, end), out);
+		foreign_words(r, str_skip(text, end), foreign[i].to_end, out);
+		return;
+	}
+	note_words(r, text, out);
+}
+
 /* "not used: PATH: why; it starts with …": the path may have blanks, and bytes of the file are not
  * for others. */
 static void note_text(struct redaction *r, struct str text, struct buf *out)
@@ -428,7 +471,7 @@ static void note_text(struct redaction *r, struct str text, struct buf *out)
 		text = str_skip(text, MIN(end, text.len));
 	}
 	end = str_find(text, STR("; it starts with"));
-	note_words(r, str_first(text, MIN(end, text.len)), out);
+	note_sentence(r, str_first(text, MIN(end, text.len)), out);
 }
 
 /* Runs after everything else: all names are known then. */

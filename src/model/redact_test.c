@@ -252,6 +252,8 @@ static void facts_and_notes(void **state)
 	fact_int(&s.b, devices, "/job:worker/task:0/device:CPU:0", 1);
 	builder_note(&s.b, NOTE_INFO, 9,
 		     "record 12 of 'falcon/wing' (Conv2D) in the GraphDef: wing");
+	builder_note(&s.b, NOTE_INFO, 9, "the profiler says: lynx of badger failed");
+	builder_note(&s.b, NOTE_INFO, 9, "no slice matches the step marker ocelot");
 	small_freeze(&s);
 	assert_int_equal(model_redact(s.m, false, &s.err), OW_OK);
 	assert_string_equal(model_str(s.m, s.m->fact.text[1]).ptr, "GraphDef");
@@ -267,6 +269,10 @@ static void facts_and_notes(void **state)
 	expect_gone(&s, STR("falcon"));
 	expect_gone(&s, STR("wing"));
 	expect_gone(&s, STR("unseen"));
+	assert_true(str_starts(note_of(&s, 3), STR("the profiler says: n")));
+	expect_gone(&s, STR("lynx"));
+	expect_gone(&s, STR("badger"));
+	expect_gone(&s, STR("ocelot"));
 	small_close(&s);
 }
 

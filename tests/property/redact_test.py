@@ -12,6 +12,7 @@ import random
 import re
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,9 +21,10 @@ import urllib.parse
 import urllib.request
 
 SRC = pathlib.Path(os.environ.get("OPWATCH_SRC", "."))
-sys.path.insert(0, str(SRC / "tests"))
+sys.path[:0] = [str(SRC / "tests"), str(SRC / "tests/support")]
 from support import asked, nsys_export, patience, torch_snapshot  # noqa: E402
-from support.pb_write import num, some, sub  # noqa: E402
+from support.pb_write import fixed32, num, some, sub  # noqa: E402
+from support.tfprof_checkpoint import masked_crc  # noqa: E402
 
 BIN = os.path.abspath(os.environ.get("OPWATCH_BIN", "build/release/opwatch"))
 MARK = "qzmarkq"
@@ -132,9 +134,65 @@ def nsys(path):
         db.execute(f"UPDATE StringIds SET value = '{MARK}_' || value WHERE value NOT LIKE 'cuda%' AND value NOT LIKE 'cu%' AND value NOT LIKE 'nccl%'")
 
 
+def xspace(path):
+    def entry(key, content):
+        return num(1, key) + sub(2, num(1, key) + content)
+    texts = [named("mm"), named("scope/add"), f"{MARK}_step"]
+    plane = num(1, 1) + sub(2, b"/host:CPU")
+    plane += b"".join(sub(4, entry(n + 1, sub(2, text.encode()) + sub(4, text.encode()))) for n, text in enumerate(texts))
+    plane += b"".join(sub(5, entry(n + 1, sub(2, text.encode()))) for n, text in enumerate(["tf_op", f"{MARK}_stat", "source"]))
+    events = b"".join(sub(4, num(1, n % 3 + 1) + num(2, 1000000 * n) + num(3, 900000) + sub(4, num(1, 1) + sub(5, f"{MARK}/x:MatMul".encode())) +
+                          sub(4, num(1, 2) + sub(5, MARK.encode())) + sub(4, num(1, 3) + sub(5, f"/home/{MARK}/a.py:3".encode()))) for n in range(9))
+    plane += sub(3, num(1, 7) + sub(2, f"{MARK} thread".encode()) + num(3, 1000) + events)
+    path.write_bytes(sub(1, plane) + sub(2, f"{MARK} failed".encode()) + sub(3, f"{MARK} is old".encode()) + sub(4, f"{MARK}-host".encode()))
+
+
+def marked(value, key=""):
+    """A document with the marker in every text of these keys."""
+    if isinstance(value, dict):
+        return {name: marked(item, name) for name, item in value.items()}
+    if isinstance(value, list):
+        return [marked(item, key) for item in value]
+    if isinstance(value, str) and key in ("stringArray", "stringTable", "name", "processName", "url", "path", "debugPath", "title"):
+        return named(value)
+    return value
+
+
+def firefox(path):
+    path.write_text(json.dumps(marked(json.loads((SRC / "tests/fuzz/seeds/firefox/raw.json").read_text()))))
+
+
+def legacy(path):
+    path.write_text(f"heap profile: 2: 2048 [3: 4096] @ heapprofile\n 1: 1024 [2: 2048] @ 0x401000 0x402000\n 1: 1024 [1: 2048] @ 0x401800\n\n"
+                    f"MAPPED_LIBRARIES:\n00400000-00500000 r-xp 00000000 08:01 1234 /opt/{MARK}/lib{MARK}.so\n")
+
+
+def scalars(path):
+    records = []
+    for step in range(5):
+        value = sub(1, f"{MARK}/loss".encode()) + fixed32(2, 0x3f000000)
+        event = b"\x09" + struct.pack("<d", 1.7e9 + step) + num(2, step + 1) + sub(5, sub(1, value))
+        length = struct.pack("<Q", len(event))
+        records.append(length + struct.pack("<I", masked_crc(length)) + event + struct.pack("<I", masked_crc(event)))
+    path.write_bytes(b"".join(records))
+
+
+def saved_model(path):
+    node = b"".join(sub(1, sub(1, named(name).encode()) + sub(2, op)) for name, op in (("a", b"Placeholder"), ("b/c", b"MatMul")))
+    path.write_bytes(num(1, 1) + sub(2, sub(1, sub(4, b"serve")) + sub(2, node)))
+
+
+def recording(path):
+    program = path.parent / f"{MARK}_job.py"
+    program.write_text(f"import threading\n\ndef {MARK}_read():\n    for _ in range(20):\n        open(__file__).read()\n"
+                       f"t = threading.Thread(target={MARK}_read, name='{MARK}')\nt.start()\nt.join()\n")
+    subprocess.run([BIN, "record", "--stacks", "-o", path, "--", "/usr/bin/python3", program, f"--token={MARK}"], capture_output=True, check=True)
+
+
 KINDS = {"trace": ("a.pt.trace.json", lambda p: trace(p, 0)), "folded": ("a.folded", folded), "perf_script": ("a.perf", perf_script),
          "speedscope": ("a.speedscope.json", speedscope), "cpuprofile": ("a.cpuprofile", cpuprofile), "pprof": ("a.pb.gz", pprof),
-         "torch_memory": ("a.pickle", memory), "graph": ("a.pbtxt", graph), "runmeta": ("a.run_metadata", run_metadata), "nsys": ("a.sqlite", nsys)}
+         "torch_memory": ("a.pickle", memory), "graph": ("a.pbtxt", graph), "runmeta": ("a.run_metadata", run_metadata), "nsys": ("a.sqlite", nsys), "xspace": ("a.xplane.pb", xspace), "firefox": ("a.firefox.json", firefox), "legacy": ("a.heap", legacy),
+         "scalars": ("events.out.tfevents.1", scalars), "saved": ("saved_model.pb", saved_model), "recording": ("live.opw", recording)}
 
 
 # ---- looking ----

@@ -518,7 +518,7 @@ static void tell_problem(struct xspace *x, const struct pb_stream *s)
 }
 
 /* Adds the errors and warnings of the profiler itself as notes. */
-static void tell_message(struct xspace *x, struct pb_stream *s, const struct pb_stream_field *f)
+static void note_message(struct xspace *x, struct pb_stream *s, const struct pb_stream_field *f)
 {
 	const uint8_t *bytes = f->size <= 64 << 10 ? pb_stream_bytes(s, f) : NULL;
 
@@ -571,7 +571,7 @@ ow_status xspace_find_planes(struct xspace *x)
 		}
 		x->others[number < ARRAY_COUNT(x->others) ? number : 0]++;
 		if (f.tag == PB_TAG(2, PB_BYTES) || f.tag == PB_TAG(3, PB_BYTES))
-			tell_message(x, &s, &f);
+			note_message(x, &s, &f);
 		if (f.tag == PB_TAG(4, PB_BYTES))
 			OW_TRY(add_hostname(x, &s, &f));
 		OW_TRY(builder_status(x->b));
