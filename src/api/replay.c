@@ -92,6 +92,10 @@ ow_status ow_what_if(ow_profile *p, const struct ow_list *changes,
 	if (!changes || !changes->count)
 		return error_set(err, OW_E_USAGE, "no change given; an example is input=0");
 	OW_TRY(make_filter(p, options, &filter, &step, err));
+	if (step != TIME_UNKNOWN)
+		return error_set(err, OW_E_USAGE,
+				 "a prediction is for the median step: it does not use step; "
+				 "time_range chooses a part of the recording");
 	r = table_new(&p->mem, "what-if", err);
 	if (!r)
 		return OW_E_NO_MEMORY;
