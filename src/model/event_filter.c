@@ -55,5 +55,10 @@ int64_t model_trace_start(const struct model *m)
 	for (uint32_t i = 1; i < m->sample.count; i++)
 		if (m->sample.ts_ns[i] != TIME_UNKNOWN)
 			widen_start(m->sample.ts_ns[i], &first, &after_zero);
+	for (uint32_t i = 1; first == TIME_UNKNOWN && i < m->heap.count; i++)
+		if (m->heap.ts_ns[i] != TIME_UNKNOWN && m->heap.ts_ns[i] > 0)
+			after_zero = MIN(after_zero, m->heap.ts_ns[i]);
+	if (first == TIME_UNKNOWN && after_zero != INT64_MAX)
+		return after_zero; /* a snapshot of memory has nothing else */
 	return first == 0 && after_zero != INT64_MAX && after_zero > FAR_NS ? after_zero : first;
 }

@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 """One damaged duration does not hide the rest of a recording: it is set aside with a note, shares stay between 0 and 100 %, and sums
 that would not fit into 64 bits stop at the limit instead of turning negative."""
+import contextlib
 import json
 import os
 import pathlib
+import pickle
 import random
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -13,6 +16,8 @@ import unittest
 
 SRC = pathlib.Path(os.environ.get("OPWATCH_SRC", pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(SRC / "tests/support"))
+import nsys_export  # noqa: E402
+import torch_snapshot  # noqa: E402
 from stack_files import field  # noqa: E402
 
 BIN = os.environ.get("OPWATCH_BIN", "build/release/opwatch")
@@ -184,6 +189,127 @@ class Durations(unittest.TestCase):
                 name = open_now[-1] if open_now else "IDLE"
                 expected[name] = expected.get(name, 0) + 1
             self.check_opstats(spans, expected)
+
+
+class EveryFormat(unittest.TestCase):
+    """A damaged duration, weight, time or size in each format: nothing is negative, no share is beyond 100 %, the rest is shown, and a note
+    says that something is wrong."""
+    BAD = (-5, -2 ** 62, 18446744073709551615, 1.8e19, 1e300, float("nan"), float("inf"), -float("inf"), 2 ** 63 - 1)
+    FAR = re.compile(r"(?<![\w.:-])-[0-9.]+(?:ns|us|ms|s|h)\b|\b[0-9]{4,}\.?[0-9]*(?:h|PB)\b")
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    @staticmethod
+    def number(value):
+        """64 bits that a damaged message may have."""
+        if value != value:
+            return 0x7ff8000000000000
+        if abs(value) >= 2 ** 64:
+            return 2 ** 64 - 1 if value > 0 else 2 ** 63
+        return int(value) & (2 ** 64 - 1)
+
+    def check(self, name, content, good, views=("op", "functions", "work", "tracks", "metrics", "devices", "memory")):
+        path = self.folder / name
+        if content is not None:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        for words in ((), *((view,) for view in views)):
+            run = subprocess.run([BIN, *words, str(path), "--no-pager"], capture_output=True, text=True)
+            self.assertEqual(run.returncode, 0, (name, words, run.stderr))
+            self.assertTrue(all(0 <= float(share) <= 100.05 for share in re.findall(r"(-?[0-9.]+) ?%", run.stdout)), run.stdout)
+            self.assertNotRegex(run.stdout, self.FAR)
+            if not words:
+                self.assertIn(good, run.stdout)
+        return run
+
+    def noted(self, name):
+        return subprocess.run([BIN, "notes", self.folder / name, "--json"], capture_output=True, text=True, check=True).stdout
+
+    def test_traces(self):
+        spans = ("good", 0, 7), ("bad", 10, None), ("good", 20, 7)
+        for bad in self.BAD:
+            events = [{"ph": "X", "cat": "cpu_op", "name": f"aten::{n}", "pid": 1, "tid": 1, "ts": t, "dur": bad if d is None else d,
+                       "args": {"External id": i}} for i, (n, t, d) in enumerate(spans)]
+            events += [{"ph": "X", "cat": "kernel", "name": n, "pid": 0, "tid": 7, "ts": t, "dur": bad if d is None else d,
+                        "args": {"device": 0, "stream": 7, "correlation": i}} for i, (n, t, d) in enumerate(spans)]
+            self.check("k.json", json.dumps({"schemaVersion": 1, "traceEvents": events}), "good")
+            self.assertIn('"kind"', self.noted("k.json"))
+            pairs = (("good", "B", 0), ("good", "E", 7), ("bad", "B", 10), ("bad", "E", bad), ("good", "B", 20), ("good", "E", 27))
+            self.check("b.json", json.dumps([{"ph": p, "cat": "Op", "name": n, "pid": 1, "tid": 1, "ts": t} for n, p, t in pairs]), "good")
+
+    def test_xspace(self):
+        def entry(key, content):
+            return field(1, key) + field(2, field(1, key) + content)
+        plane = field(1, 1) + field(2, b"/device:GPU:0") + b"".join(field(4, entry(i + 1, field(2, n))) for i, n in enumerate((b"good", b"bad")))
+        for bad in self.BAD:
+            events = b"".join(field(4, field(1, m) + field(2, o) + field(3, d))
+                              for m, o, d in ((1, 1, 7000000), (2, 10000000, self.number(bad)), (1, 20000000, 7000000)))
+            self.check("x.xplane.pb", field(1, plane + field(3, field(1, 7) + field(2, b"Stream #7") + field(3, 1000) + events)), "good")
+            self.assertIn("times out of range", self.noted("x.xplane.pb"))
+
+    def test_speedscope(self):
+        document = {"$schema": "https://www.speedscope.app/file-format-schema.json", "shared": {"frames": [{"name": n} for n in ("main", "good", "bad")]}}
+        for bad in self.BAD:
+            profile = {"type": "sampled", "name": "p", "unit": "milliseconds", "startValue": 0, "endValue": 100, "samples": [[0, 1], [0, 2], [0, 1]],
+                       "weights": [3, bad, 4]}
+            self.check("s.json", json.dumps({**document, "profiles": [profile]}), "good")
+            events = [("O", 0, 0), ("O", 1, 1), ("C", 1, 8), ("O", 2, 8), ("C", 2, bad), ("C", 0, bad)]
+            profile = {"type": "evented", "name": "p", "unit": "milliseconds", "startValue": 0, "endValue": 100,
+                       "events": [{"type": t, "frame": f, "at": at} for t, f, at in events]}
+            self.check("e.json", json.dumps({**document, "profiles": [profile]}), "good")
+            self.assertIn('"kind"', self.noted("e.json"))
+
+    def test_cpuprofile(self):
+        nodes = [{"id": i, "callFrame": {"functionName": n, "scriptId": "1", "url": "a.js", "lineNumber": i, "columnNumber": 0},
+                  "children": [2, 3] if i == 1 else []} for i, n in ((1, "(root)"), (2, "good"), (3, "bad"))]
+        for bad in self.BAD:
+            for end, deltas in ((1000, [100, 100, bad, 100]), (bad, [100] * 4)):
+                self.check("c.cpuprofile", json.dumps({"nodes": nodes, "startTime": 0, "endTime": end, "samples": [2, 2, 3, 2],
+                                                       "timeDeltas": deltas}), "good")
+
+    def test_firefox(self):
+        for bad in self.BAD:
+            document = json.loads((SRC / "tests/fuzz/seeds/firefox/raw.json").read_text())
+            samples = document["threads"][0]["samples"]
+            samples["data"][1][samples["schema"]["time"]] = bad
+            self.check("f.json", json.dumps(document), "Functions")
+
+    def test_texts(self):
+        for bad in self.BAD:
+            self.check("x.folded", f"main;good 7\nmain;bad {bad}\nmain;good 7\n", "good")
+            self.assertIn('"kind"', self.noted("x.folded"))
+            if isinstance(bad, int):  # perf writes whole numbers
+                self.check("p.txt", "".join(f"job 1/1 12.{n:06d}: {weight} cycles:\n\t1000 {name} (/bin/job)\n\t2000 main (/bin/job)\n\n"
+                                            for n, (name, weight) in enumerate((("good", 7), ("bad", bad), ("good", 7)))), "good")
+            big = self.number(bad)
+            self.check("l.heap", f"heap profile: 3: 3072 [4: 6144] @ heapprofile\n 1: 1024 [2: 2048] @ 0x401000\n {big}: {big} [{big}: {big}] @ "
+                       "0x402000\n\nMAPPED_LIBRARIES:\n00400000-00500000 r-xp 00000000 08:01 1234 /opt/lib.so\n", "lib.so")
+
+    def test_memory(self):
+        for bad in self.BAD:
+            for key in ("time_us", "size"):
+                snapshot = torch_snapshot.snapshot(events=200)
+                snapshot["device_traces"][0][5][key] = bad
+                run = self.check("m.pickle", pickle.dumps(snapshot), "GPU 0", views=("steps", "memory"))
+                self.assertNotRegex(run.stdout, r"EB|[0-9]{4}PB")
+                if isinstance(bad, int):
+                    self.assertIn('"kind"', self.noted("m.pickle"))
+            for entry in ([bad, 1, 1024, 2], [10, 1, bad, 2]):
+                self.check("t.json", json.dumps([[0, 1, 512, 1], entry, [20, 2, 512, 1]]), "memory", views=("memory",))
+
+    def test_nsys(self):
+        for bad in self.BAD:
+            path = self.folder / "n.sqlite"
+            path.unlink(missing_ok=True)
+            nsys_export.write(str(path), launches=20)
+            with contextlib.closing(sqlite3.connect(str(path))) as db:
+                value = bad if isinstance(bad, float) or bad < 2 ** 63 else float(bad)
+                db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = ? WHERE rowid = 3", (value,))
+                db.commit()
+            self.check("n.sqlite", None, "kernel")
+            self.assertIn('"kind"', self.noted("n.sqlite"))
 
 
 if __name__ == "__main__":

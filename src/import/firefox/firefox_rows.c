@@ -18,6 +18,9 @@ static int64_t add_times(int64_t a, int64_t b)
 	return sum;
 }
 
+/* Later or earlier than this from the start of the profile is damage: 31 years. */
+#define FAR_NS INT64_C(1000000000000000000)
+
 /* Times of samples: absolute, or differences to the previous sample. */
 struct clock {
 	const struct fx_column *times, *deltas;
@@ -47,6 +50,9 @@ static int64_t next_time(struct firefox *f, struct clock *c, size_t i)
 				     : add_times(ps / 1000, f->base_ns);
 		}
 	}
+	if (at != TIME_UNKNOWN && f->base_ns != FX_NONE &&
+	    (at > wrap_add(f->base_ns, FAR_NS) || at < wrap_add(f->base_ns, -FAR_NS)))
+		at = TIME_UNKNOWN;
 	f->no_time += at == TIME_UNKNOWN;
 	return at;
 }

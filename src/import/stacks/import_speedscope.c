@@ -332,7 +332,9 @@ static ow_status read_sampled(struct speedscope *s, const struct scope_profile *
 			if (i >= s->stack_count)
 				break;
 			add_sample(s, at, weight, s->stacks[i]);
-			at = wrap_add(at, weight);
+			/* weights that count as 0 take no time */
+			if (weight > 0 && weight <= WEIGHT_MAX)
+				at = wrap_add(at, weight);
 		}
 	}
 	s->unequal += i != s->stack_count;

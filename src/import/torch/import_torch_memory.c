@@ -74,6 +74,7 @@ struct snapshot {
 	size_t span_count, span_cap;
 	uint64_t actions[WORD_COUNT];
 	uint64_t odd;	     /* number of entries with unknown content */
+	uint64_t bad_times;  /* number of entries with a time that no clock shows */
 	uint64_t rows, most; /* number of rows made, and limit of rows for a file of this size */
 	bool without_times;  /* some entries have no time */
 	int64_t last_ns;
@@ -260,11 +261,19 @@ static bool is_action(enum snapshot_word word)
 	return word >= WORD_ALLOC && word <= WORD_SNAPSHOT;
 }
 
+#define TIME_MAX_US INT64_C(4000000000000000) /* in the year 2096; later is damage */
+#define SIZE_MAX_BYTES (INT64_C(1) << 50)     /* more is damage */
+
 /* The time of an entry. Early versions of torch wrote no times: their entries get times one nanosecond apart. */
 static int64_t time_of(struct snapshot *s, const struct snapshot_record *r)
 {
-	if (snapshot_has(r, WORD_TIME_US) && r->fields[WORD_TIME_US].kind == PICKLE_INT) {
-		s->last_ns = us_to_ns(r->fields[WORD_TIME_US].number);
+	bool has_time = snapshot_has(r, WORD_TIME_US) && r->fields[WORD_TIME_US].kind == PICKLE_INT;
+	int64_t us = has_time ? r->fields[WORD_TIME_US].number : 0;
+
+	if (has_time && us >= 0 && us < TIME_MAX_US) {
+		s->last_ns = us_to_ns(us);
+	} else if (has_time) {
+		s->bad_times++; /* the entries are in order: it happened after the one before */
 	} else {
 		s->without_times = true;
 		s->last_ns = wrap_add(s->last_ns, 1);
@@ -292,7 +301,7 @@ static void add_entry(struct snapshot *s, uint32_t list, const struct snapshot_r
 	int64_t size = snapshot_number(r, WORD_SIZE);
 	heap_id row;
 
-	if (!is_action(word) || size < 0) {
+	if (!is_action(word) || size < 0 || size > SIZE_MAX_BYTES) {
 		s->odd++;
 		return;
 	}
@@ -779,6 +788,9 @@ static void note_damage(struct snapshot *s)
 		builder_note_many(s->b, NOTE_DAMAGED, OW_NO_OFFSET, s->odd,
 				  "entries, segments or blocks in a form that PyTorch does not "
 				  "write are left out");
+	if (s->bad_times)
+		builder_note_many(s->b, NOTE_REPAIRED, OW_NO_OFFSET, s->bad_times,
+				  "times out of range: replaced by the time of the entry before");
 	if (s->without_times)
 		builder_note(s->b, NOTE_MISSING, OW_NO_OFFSET,
 			     "the snapshot has no times: its entries are shown one nanosecond "

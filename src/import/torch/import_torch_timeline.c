@@ -7,6 +7,8 @@
 
 #define CHUNK ((size_t)64 << 10)
 #define FIELDS 4
+#define SIZE_MAX_BYTES (INT64_C(1) << 50)	 /* more is damage */
+#define TIME_MAX_NS INT64_C(4000000000000000000) /* in the year 2096; later is damage */
 
 enum { FIELD_TIME, FIELD_ACTION, FIELD_BYTES, FIELD_CATEGORY };
 
@@ -104,6 +106,9 @@ static bool kind_of(const struct timeline *t, enum heap_kind *kind)
 {
 	int64_t bytes = t->fields[FIELD_BYTES];
 
+	if (bytes > SIZE_MAX_BYTES || bytes < -SIZE_MAX_BYTES ||
+	    t->fields[FIELD_TIME] > TIME_MAX_NS)
+		return false;
 	switch (t->fields[FIELD_ACTION]) {
 	case ACTION_PREEXISTING:
 		*kind = HEAP_EXISTING;

@@ -405,7 +405,7 @@ static void add_notes(struct xspace *x)
 			"kinds of events have no name in the file: their number is shown");
 	if (x->clamped)
 		builder_note_many(x->b, NOTE_REPAIRED, OW_NO_OFFSET, x->clamped,
-				  "times out of range: replaced by the limit");
+				  "times out of range: replaced by the limit, durations by 0");
 	if (x->bad_text)
 		builder_note_many(x->b, NOTE_REPAIRED, OW_NO_OFFSET, x->bad_text,
 				  "texts are not UTF-8: the invalid bytes were replaced");

@@ -66,6 +66,7 @@ static str_id xspace_resolve_op(struct reading *r, const struct xevent *ev);
 static str_id xspace_op_of_instruction(struct reading *r, const struct xevent *ev);
 
 #define TAME_PS ((uint64_t)1 << 61)
+#define DURATION_MAX_PS (INT64_C(1) << 62) /* 53 days; more is damage, and counts as 0 */
 
 OW_ALWAYS_INLINE uint64_t number_of(const struct xevent *ev, enum xstat stat)
 {
@@ -590,7 +591,7 @@ static ow_status xspace_take_event(struct reading *r, struct xevent *ev, struct 
 	entry = &r->plane->events[row];
 	if (OW_UNLIKELY(!entry->resolved))
 		OW_TRY(xspace_resolve(x, r->plane, row));
-	if (ev->duration_ps < 0) {
+	if (ev->duration_ps < 0 || ev->duration_ps > DURATION_MAX_PS) {
 		x->clamped++;
 		ev->duration_ps = 0;
 	}
