@@ -199,29 +199,54 @@ static void put_part(struct line *line, const struct comparison *c, double own)
 		put(line, "; %s %s in ", part, own > 0 ? "more" : "less");
 }
 
-void diff_write_sentence(const struct comparison *c, char *to, size_t size)
+/* "; a typical run is 3.20ms slower: a few runs decide the mean". The conclusion is about all runs, and a few cold ones of the other side can
+ * turn the means round. */
+static void put_typical(struct line *line, const struct comparison *c)
+{
+	double shift = c->robust.estimate;
+	char text[HUMAN_SIZE];
+
+	if (!c->conclusion ||
+	    (strcmp(c->conclusion, "slower") != 0 && strcmp(c->conclusion, "faster") != 0) ||
+	    (shift > 0) == (c->delta_ns > 0))
+		return;
+	human_int(text, llround(fabs(shift)), diff_human_unit(c), false);
+	put(line, "; a typical run %s %s %s: a few runs decide the mean",
+	    diff_unit(c) == UNIT_NS ? "is" : "has", text,
+	    diff_unit(c) != UNIT_NS ? (shift > 0 ? "more" : "less") : c->conclusion);
+}
+
+/* The cell with the largest part of the difference. */
+static void put_largest(struct line *line, const struct comparison *c)
 {
 	const struct diff_row *row = largest(c);
-	struct line line = { to, size, 0 };
 	double own;
+
+	own = row ? change_ns(row) : 0;
+	if (!c->delta_ns ||
+	    fmax(fabs(own), (double)llabs(c->unexplained_ns)) < WORTH * (double)llabs(c->delta_ns))
+		return;
+	if (!row || (double)llabs(c->unexplained_ns) > fabs(own)) {
+		put_part(line, c, (double)c->unexplained_ns);
+		put(line, "time in which nothing was recorded");
+		return;
+	}
+	put_part(line, c, own);
+	put(line, "%.*s (%s)", STR_ARG(some(row->op, NAME_BYTES)), phase_class_names[row->class]);
+	if (row->line.len)
+		put(line, " in %.*s", STR_ARG(some(row->line, NAME_BYTES)));
+	put_reason(line, c, row);
+}
+
+void diff_write_sentence(const struct comparison *c, char *to, size_t size)
+{
+	struct line line = { to, size, 0 };
 
 	if (c->mixed) {
 		put_kinds(&line, c);
 		return;
 	}
 	put_difference(&line, c);
-	own = row ? change_ns(row) : 0;
-	if (!c->delta_ns ||
-	    fmax(fabs(own), (double)llabs(c->unexplained_ns)) < WORTH * (double)llabs(c->delta_ns))
-		return;
-	if (!row || (double)llabs(c->unexplained_ns) > fabs(own)) {
-		put_part(&line, c, (double)c->unexplained_ns);
-		put(&line, "time in which nothing was recorded");
-		return;
-	}
-	put_part(&line, c, own);
-	put(&line, "%.*s (%s)", STR_ARG(some(row->op, NAME_BYTES)), phase_class_names[row->class]);
-	if (row->line.len)
-		put(&line, " in %.*s", STR_ARG(some(row->line, NAME_BYTES)));
-	put_reason(&line, c, row);
+	put_largest(&line, c);
+	put_typical(&line, c);
 }

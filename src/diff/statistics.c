@@ -6,16 +6,27 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define WAYS_MOST 100000u
 /* with this many random permutations, a probability of 5 % is known to ± 0.3 % */
 #define WAYS_DRAWN 20000u
 #define LIST_MOST 1024u
-#define LEVEL 0.05
-#define POWER 0.8
-/* The probability outside of the interval of the means: smaller than LEVEL, because runs are few and their noise is
+/* Values that lie more than this many robust deviations from the median count as that far. */
+#define CLIP 3
+/* The standard deviation of a normal distribution, divided by its median absolute deviation. */
+#define NORMAL_DEVIATION 1.4826
+/* The probability outside of the interval of the means: smaller than STAT_LEVEL, because runs are few and their noise is
  * skewed or has two modes. */
 #define MEANS_LEVEL 0.04
+
+size_t stat_random(uint64_t *state, size_t below)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return (size_t)((*state >> 32) * below >> 32);
+}
 
 double stat_mean(const double *x, size_t n)
 {
@@ -92,7 +103,36 @@ double student_quantile(double p, double degrees)
 	return (low + high) / 2;
 }
 
-static double pooled(const double *a, size_t n, const double *b, size_t m)
+static int by_value(const void *x, const void *y)
+{
+	double a = *(const double *)x, b = *(const double *)y;
+
+	return (a > b) - (a < b);
+}
+
+static double middle(const double *sorted, size_t n)
+{
+	return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
+}
+
+void stat_clip(double *x, double *sorted, size_t n)
+{
+	double median, far;
+
+	memcpy(sorted, x, n * sizeof(*x));
+	qsort(sorted, n, sizeof(*x), by_value);
+	median = middle(sorted, n);
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = fabs(sorted[i] - median);
+	qsort(sorted, n, sizeof(*x), by_value);
+	far = CLIP * NORMAL_DEVIATION * middle(sorted, n);
+	if (far <= 0) /* more than half of the values are equal */
+		return;
+	for (size_t i = 0; i < n; i++)
+		x[i] = fmin(fmax(x[i], median - far), median + far);
+}
+
+double stat_variance(const double *a, size_t n, const double *b, size_t m)
 {
 	return n + m < 3 ? 0 : (squares(a, n) + squares(b, m)) / (double)(n + m - 2);
 }
@@ -116,13 +156,13 @@ struct shift stat_means(const double *a, size_t n, const double *b, size_t m)
 	degrees = (va + vb) * (va + vb) / (va * va / (double)(n - 1) + vb * vb / (double)(m - 1));
 	error = student_quantile(1 - MEANS_LEVEL / 2, degrees) * sqrt(va + vb);
 	same = student_quantile(1 - MEANS_LEVEL / 2, (double)(n + m - 2)) *
-	       sqrt(pooled(a, n, b, m) * (1 / (double)n + 1 / (double)m));
+	       sqrt(stat_variance(a, n, b, m) * (1 / (double)n + 1 / (double)m));
 	s.low -= fmax(error, same);
 	s.high += fmax(error, same);
 	return s;
 }
 
-static double ways(size_t n, size_t m)
+double stat_ways(size_t n, size_t m)
 {
 	double count = 1;
 
@@ -132,22 +172,16 @@ static double ways(size_t n, size_t m)
 }
 
 struct shuffle {
-	const double *a, *b;
-	size_t n, m;
+	double *values; /* of both sides, those of side a first */
+	size_t n, all;
 	/* permutations whose sum of side a is at least this far from the expected sum are counted */
-	double total, limit;
-	double share;
-	uint64_t far, all;
+	double limit, share;
+	uint64_t far, ways;
 };
-
-static double value_of(const struct shuffle *s, size_t i)
-{
-	return i < s->n ? s->a[i] : s->b[i - s->n];
-}
 
 static void count_one(struct shuffle *s, double sum)
 {
-	s->all++;
+	s->ways++;
 	if (fabs(sum - s->share) >= s->limit)
 		s->far++;
 }
@@ -159,46 +193,37 @@ static void choose_all(struct shuffle *s, size_t from, size_t left, double sum)
 		count_one(s, sum);
 		return;
 	}
-	for (size_t i = from; i + left <= s->n + s->m; i++)
-		choose_all(s, i + 1, left - 1, sum + value_of(s, i));
+	for (size_t i = from; i + left <= s->all; i++)
+		choose_all(s, i + 1, left - 1, sum + s->values[i]);
 }
 
 /* Draws the runs of one side at random: the first places of a shuffled list. A fixed seed gives the same answer for
  * the same numbers. */
 static void choose_some(struct shuffle *s)
 {
-	size_t all = s->n + s->m;
-	uint64_t state = 0x9e3779b97f4a7c15u;
-	double list[LIST_MOST] = { 0 };
+	uint64_t state = RANDOM_SEED;
 
-	for (size_t i = 0; i < all; i++)
-		list[i] = value_of(s, i);
 	for (uint32_t way = 0; way < WAYS_DRAWN; way++) {
 		double sum = 0;
 
 		for (size_t i = 0; i < s->n; i++) {
-			size_t other;
-			double value;
+			size_t other = i + stat_random(&state, s->all - i);
+			double value = s->values[other];
 
-			state ^= state << 13;
-			state ^= state >> 7;
-			state ^= state << 17;
-			other = i + (size_t)((state >> 32) * (all - i) >> 32);
-			value = list[other];
-			list[other] = list[i];
-			list[i] = value;
+			s->values[other] = s->values[i];
+			s->values[i] = value;
 			sum += value;
 		}
 		count_one(s, sum);
 	}
 	/* the measured grouping is one of the permutations */
 	s->far++;
-	s->all++;
+	s->ways++;
 }
 
 static double by_student(const double *a, size_t n, const double *b, size_t m)
 {
-	double error = sqrt(pooled(a, n, b, m) * (1 / (double)n + 1 / (double)m));
+	double error = sqrt(stat_variance(a, n, b, m) * (1 / (double)n + 1 / (double)m));
 	double far = fabs(stat_mean(b, m) - stat_mean(a, n));
 
 	if (error <= 0)
@@ -208,73 +233,33 @@ static double by_student(const double *a, size_t n, const double *b, size_t m)
 
 double stat_permutation(const double *a, size_t n, const double *b, size_t m)
 {
-	struct shuffle s = { .a = a, .b = b, .n = n, .m = m };
-	double sum = stat_mean(a, n) * (double)n;
+	double values[LIST_MOST], scratch[LIST_MOST];
+	struct shuffle s = { .values = values, .n = n, .all = n + m };
+	double total, sum;
 
 	if (!n || !m)
 		return 1;
-	s.total = sum + stat_mean(b, m) * (double)m;
-	s.share = s.total * (double)n / (double)(n + m);
-	s.limit = fabs(sum - s.share) * (1 - 1e-12) - 1e-9 * fabs(s.total) * 1e-6;
-	if (n + m > LIST_MOST) /* with this many runs the means are normally distributed */
+	if (s.all > LIST_MOST) /* with this many runs the means are normally distributed */
 		return by_student(a, n, b, m);
-	if (ways(n, m) <= WAYS_MOST)
+	memcpy(values, a, n * sizeof(*a));
+	memcpy(values + n, b, m * sizeof(*b));
+	stat_clip(values, scratch, s.all);
+	sum = stat_mean(values, n) * (double)n;
+	total = sum + stat_mean(values + n, m) * (double)m;
+	s.share = total * (double)n / (double)s.all;
+	s.limit = fabs(sum - s.share) * (1 - 1e-12) - 1e-15 * fabs(total);
+	if (stat_ways(n, m) <= WAYS_MOST)
 		choose_all(&s, 0, n, 0);
 	else
 		choose_some(&s);
-	return (double)s.far / (double)s.all;
-}
-
-/* The level that the exact test really has: its probabilities are discrete. */
-static double attained_level(size_t n, size_t m)
-{
-	double all = ways(n, m);
-
-	return all > 1e6 ? LEVEL : floor(LEVEL * all / 2) * 2 / all;
-}
-
-/* The smallest detectable change, for normal noise. A permutation test with few permutations detects less than
- * Student's test of the same level, and the deviation of a few runs is on average smaller than the true one; both
- * correction factors were found by simulation.
- */
-static double detectable(double variance, size_t n, size_t m)
-{
-	double level = attained_level(n, m), degrees = (double)(n + m - 2);
-	double few = (1 + 5 / ways(n, m)) / (1 - 1 / (4 * degrees));
-
-	if (n < 2 || m < 2 || level <= 0)
-		return (double)NAN;
-	return few * (student_quantile(1 - level / 2, degrees) + student_quantile(POWER, degrees)) *
-	       sqrt(variance * (1 / (double)n + 1 / (double)m));
-}
-
-double stat_detectable(const double *a, size_t n, const double *b, size_t m)
-{
-	return n < 2 || m < 2 ? (double)NAN : detectable(pooled(a, n, b, m), n, m);
-}
-
-size_t stat_runs_needed(const double *a, size_t n, const double *b, size_t m, double change)
-{
-	if (n < 2 || m < 2 || change <= 0)
-		return 0;
-	for (size_t runs = RUNS_LEAST; runs <= 1000; runs += runs < 30 ? 1 : 10)
-		if (detectable(pooled(a, n, b, m), runs, runs) <= change)
-			return runs;
-	return 0;
-}
-
-static int by_value(const void *x, const void *y)
-{
-	double a = *(const double *)x, b = *(const double *)y;
-
-	return (a > b) - (a < b);
+	return (double)s.far / (double)s.ways;
 }
 
 /* The number of the smallest differences that lie outside of the interval: the largest k with P(U < k) <= 2.5 %. */
 static size_t outside(struct mem *mem, size_t n, size_t m)
 {
 	size_t most = n * m, k = 0;
-	double below = 0, all = ways(n, m);
+	double below = 0, all = stat_ways(n, m);
 	double *counts;
 
 	if (most > 4000) {
@@ -293,7 +278,7 @@ static size_t outside(struct mem *mem, size_t n, size_t m)
 		for (size_t u = i; u <= most; u++)
 			counts[u] += counts[u - i];
 	}
-	while (k <= most / 2 && below + counts[k] <= LEVEL / 2 * all)
+	while (k <= most / 2 && below + counts[k] <= STAT_LEVEL / 2 * all)
 		below += counts[k++];
 	mem_free(mem, counts, (most + 1) * sizeof(*counts));
 	return k;
