@@ -25,10 +25,10 @@ struct trace {
 	uint32_t source;
 	int64_t first_ns, last_ns, pid, world;
 	uint64_t events, hash;	    /* hash of times: equal in copies */
-	uint64_t calls, calls_hash; /* collectives: how many of which */
-	int32_t name_rank;	    /* in the name of the file; -1 = none */
+	uint64_t calls, calls_hash; /* number of collectives, and hash of their names and counts */
+	int32_t name_rank;	    /* rank in the name of the file; -1 = none */
 	bool of_steps;		    /* holds single steps of a graph, not a window of a process */
-	bool has_device;	    /* has ops on an accelerator */
+	bool has_device;	    /* the trace has ops on an accelerator */
 };
 
 struct jobs {

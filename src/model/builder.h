@@ -85,7 +85,7 @@ SCHEMA_TABLES(BUILDER_ADD)
 		 ? (void)((b)->m->table_.column[(id).v] = (value))                                 \
 		 : (void)0)
 
-/* Interning: */
+/* Functions that intern: they return the id of an equal row, or add one. */
 str_id builder_str(struct builder *b, struct str text);
 /* the argument `hash` is its str_hash */
 str_id builder_str_hashed(struct builder *b, struct str text, uint64_t hash);
@@ -119,14 +119,12 @@ step_id builder_step(struct builder *b, int64_t number);
  * inputs. */
 step_id builder_whole_step(struct builder *b);
 
-/* Ops: */
 /* Returns the op of that name, or nil. */
 op_id builder_find_op(const struct builder *b, str_id name);
 /* Adds an op and makes it findable by its name; the caller has looked for it first. Sets types to
  * {type} when the row has none. */
 op_id builder_new_op(struct builder *b, const struct op_row *row);
 
-/* Sources, facts and notes: */
 source_id builder_new_source(struct builder *b, const struct source_row *row);
 /* Facts about b->source form a tree: fact_object(b, nil, "devices"), then fact_int(b, that, "cpu", 3). */
 fact_id fact_object(struct builder *b, fact_id parent, const char *key);

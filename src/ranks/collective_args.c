@@ -1,5 +1,5 @@
 /*
- * collective_args.c: what the arguments of a collective say about it and about its worker: group, sequence number, size, root, and the worker's place in
+ * collective_args.c: reads the arguments of a collective: group, sequence number, size, root, and the worker's place in
  * the job (read.h). Called by read.c for kernels of collectives and for the calls that describe them.
  */
 #include "ranks/read.h"

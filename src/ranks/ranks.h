@@ -275,8 +275,8 @@ struct hot_server {
 	bool found;
 	uint32_t worker;
 	double busy_ns, others_ns;  /* time of a step in which messages are under way */
-	double bytes, others_bytes; /* of a step; 0 = unknown */
-	size_t alike;		    /* servers that it was compared with */
+	double bytes, others_bytes; /* bytes of these messages in a step; 0 = unknown */
+	size_t alike;		    /* number of servers that it was compared with */
 };
 
 struct ranks_job {

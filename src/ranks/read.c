@@ -470,7 +470,7 @@ static ow_status add_own(struct reader *r, struct worker *w, struct reading_work
 	return count_op(r, w, part, event);
 }
 
-/* The step of a task that a record belongs to, made on first use. */
+/* The step of a task that a record belongs to; it is added on first use. */
 static struct worker_step *task_step(struct reader *r, struct worker *w, uint32_t event)
 {
 	const struct model *m = r->m;
@@ -539,7 +539,8 @@ static int by_message(const void *a, const void *b)
 	return x->transfer - y->transfer;
 }
 
-/* A receive is recorded twice: as operation, which begins when the task asks for the tensor, and as movement of the data, which ends when the tensor is there. */
+/* Joins the two records of a receive: the operation, which begins when the task asks for the tensor, and the
+ * transfer of the data, which ends when the tensor has arrived. */
 static void join_receives(struct worker *w)
 {
 	size_t kept = 0;

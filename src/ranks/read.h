@@ -15,12 +15,14 @@ void ranks_worker_release(struct worker *w, struct mem *mem);
 void collective_args(struct ranks_job *job, struct worker *w, struct collective *c,
 		     struct str args);
 
-/* "/job:worker/replica:0/task:1" of a device of TensorFlow; empty when the device does not name a task. */
+/* The task in the name of a TensorFlow device, "/job:worker/replica:0/task:1"; empty when the device does not name a
+ * task. */
 struct str task_of_device(struct str device);
 struct str track_device_name(const struct model *m, uint32_t track);
-/* Streams of a GPU do not name their task. They belong to the one task of the source that is not a server, if there is only one. */
+/* The task of a track. Streams of a GPU do not name their task: they belong to the only task of the source that is
+ * not a server, if there is one. */
 struct str task_of_track(const struct model *m, uint32_t track);
-/* "worker"; 1. */
+/* The job of a task, "worker", and (below) its number, 1. */
 struct str task_job(struct str task);
 int64_t task_number(struct str task);
 /* Whether the task is a parameter server. */
@@ -33,16 +35,18 @@ enum task_event_kind {
 	TASK_RECEIVE
 };
 
-/* What a record of TensorFlow 1 is. */
+/* The interpretation of a record of TensorFlow 1. */
 struct task_event {
 	enum task_event_kind kind;
-	uint64_t edge; /* of messages: equal on both sides, unique within a run of a session */
-	int64_t bytes; /* of messages; -1 = unknown */
+	/* for messages: hash that is equal on both sides and unique within a run of a session */
+	uint64_t edge;
+	int64_t bytes; /* size of a message; -1 = unknown */
 	bool transfer; /* a receive that only moves data: RecvTensor */
 	bool input;    /* work that reads or decodes input */
 };
 
-/* `args` are the bytes of the event in its file: a record of RunMetadata, or the arguments in a timeline. */
+/* Interprets a record; `args` are the bytes of the event in its file: a record of RunMetadata, or the arguments in a
+ * timeline. */
 struct task_event task_event_of(const struct model *m, uint32_t source, struct str device,
 				struct str args);
 

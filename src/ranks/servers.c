@@ -1,7 +1,8 @@
 /*
- * servers.c: the parameter server of a TensorFlow job whose messages are under way for longer than those of the other servers (ranks.h): its variables are
- * larger than theirs, or its network is slower. Servers that compute for longer are found like any other straggler. Called after waits.c; straggler.c replays
- * the job with the messages of this server as long as those of the others.
+ * servers.c: finds the parameter server of a TensorFlow job whose messages take longer than those of the other servers
+ * (ranks.h): its variables are larger, or its network is slower. Servers that compute for longer are found like any
+ * other straggler. Called after waits.c; straggler.c replays the job with the messages of this server as long as those
+ * of the others.
  */
 #include "ranks/ranks.h"
 
@@ -10,17 +11,20 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define LEAST_RATIO 1.25 /* against two servers or more */
-#define LEAST_OF_TWO 1.5 /* against one server */
+/* a server is slow from this ratio on, when it is compared with two servers or more */
+#define LEAST_RATIO 1.25
+/* a server is slow from this ratio on, when it is compared with one server */
+#define LEAST_OF_TWO 1.5
 #define PERSISTENT_PART 0.7
 #define STEPS_LEAST 3
 
 struct serving {
 	struct ranks_job *job;
 	struct ow_error *err;
-	uint32_t *servers; /* workers */
+	uint32_t *servers; /* indexes of the workers that are servers */
 	size_t count;
-	double *busy, *bytes; /* per server and step */
+	/* for each server and step: time with messages under way, and bytes */
+	double *busy, *bytes;
 	double *scratch;
 };
 
@@ -55,7 +59,7 @@ static bool has_member(const struct ranks_job *job, const struct meeting *m, uin
 	       job->members[m->first + 1].worker == worker;
 }
 
-/* Adds the time from which both sides of a message are there until it has arrived. */
+/* Adds the time from when both sides of a message are ready until it has arrived. */
 static bool add_message(struct serving *s, const struct meeting *m, struct span_list *spans,
 			double *bytes)
 {
@@ -76,7 +80,7 @@ static bool add_message(struct serving *s, const struct meeting *m, struct span_
 	return true;
 }
 
-/* How long messages of a server are under way in a step; overlapping ones count once. */
+/* Measures how long messages of a server are under way in a step; overlapping ones count once. */
 static ow_status measure(struct serving *s, size_t server, size_t step)
 {
 	const struct ranks_job *job = s->job;

@@ -1,8 +1,8 @@
 /*
- * task_events.c: what the records of TensorFlow 1 say about jobs of several tasks (read.h): which task a device belongs to, and which records are messages
- * between tasks. A session records the work of all its tasks, each on the clock of its own host. Called by read.c. RunMetadata has labels
- * "NAME = _Send(TENSOR @RECEIVER)", "NAME = _Recv(TENSOR @SENDER)" and "[12B] TENSOR from SENDER to RECEIVER"; timelines have "TENSOR @DEVICE" as their
- * first input.
+ * task_events.c: interprets records of TensorFlow 1 jobs with several tasks (read.h): the task of a device, and which
+ * records are messages between tasks. A session records the work of all its tasks, each on the clock of its own host.
+ * Called by read.c. RunMetadata has labels "NAME = _Send(TENSOR @RECEIVER)", "NAME = _Recv(TENSOR @SENDER)" and "[12B]
+ * TENSOR from SENDER to RECEIVER"; timelines have "TENSOR @DEVICE" as their first input.
  */
 #include "ranks/read.h"
 
@@ -72,7 +72,7 @@ int64_t task_number(struct str task)
 	return at != STR_NONE && str_to_i64(str_skip(task, at + 6), &number) ? number : 0;
 }
 
-/* Types of operations that wait for other tasks or for the run to be set up; they are not work. */
+/* Whether an operation waits for other tasks or for the run to be set up; these are not work. */
 static bool is_waiting(struct str type, struct str name)
 {
 	return str_ends(type, STR("AccumulatorTakeGradient")) || str_eq(type, STR("Barrier")) ||
@@ -86,7 +86,8 @@ static bool is_input(struct str type)
 	       str_has(type, STR("Reader")) || str_starts(type, STR("Decode"));
 }
 
-/* A message between two tasks: the name of its tensor and the devices of both sides make it unique within a run. */
+/* Makes a message between two tasks: the name of its tensor and the devices of both sides make it unique within a
+ * run. */
 static void set_message(struct task_event *e, enum task_event_kind kind, struct str tensor,
 			struct str sender, struct str receiver)
 {
@@ -102,7 +103,7 @@ static void set_message(struct task_event *e, enum task_event_kind kind, struct 
 	e->edge |= 1;
 }
 
-/* "TENSOR @DEVICE": the other side of a _Send or _Recv. */
+/* Reads the other side of a _Send or _Recv from "TENSOR @DEVICE". */
 static bool read_other_side(struct str text, bool sends, struct str device, struct task_event *e)
 {
 	size_t at = str_find(text, STR(" @"));
@@ -111,7 +112,7 @@ static bool read_other_side(struct str text, bool sends, struct str device, stru
 	if (at == STR_NONE)
 		return false;
 	other = str_skip(text, at + 2);
-	if (str_ends(other, STR(")"))) /* older versions do not close it */
+	if (str_ends(other, STR(")"))) /* older versions do not write the closing parenthesis */
 		other.len--;
 	if (sends)
 		set_message(e, TASK_SEND, str_first(text, at), device, other);
@@ -141,7 +142,7 @@ static void set_type(struct task_event *e, struct str type, struct str name, str
 	e->input = is_input(type);
 }
 
-/* "[12B] TENSOR from SENDER to RECEIVER", or "[1.5MB] …". */
+/* Reads "[12B] TENSOR from SENDER to RECEIVER", or "[1.5MB] …". */
 static void read_transfer(struct str label, struct task_event *e)
 {
 	size_t open = str_find(label, STR("] ")), from = str_find(label, STR(" from ")),
@@ -164,7 +165,7 @@ static void read_transfer(struct str label, struct task_event *e)
 	e->bytes = size >= 0 && size < 1e15 ? (int64_t)size : -1;
 }
 
-/* NodeOutput → TensorDescription → AllocationDescription: requested_bytes. */
+/* Reads requested_bytes from NodeOutput → TensorDescription → AllocationDescription. */
 static int64_t requested_bytes(struct pb_field output)
 {
 	static const uint32_t path[] = { PB_TAG(3, PB_BYTES), PB_TAG(4, PB_BYTES) };
@@ -202,7 +203,7 @@ static void read_record(struct str record, struct str device, struct task_event 
 	if (str_eq(name, STR("RecvTensor")) || str_eq(name, STR("RecvBuf"))) {
 		read_transfer(label, e);
 		if (bytes >= 0)
-			e->bytes = bytes; /* exact, unlike that of the label */
+			e->bytes = bytes; /* the exact size, unlike that of the label */
 		return;
 	}
 	equals = str_find(label, STR(" = "));
@@ -222,7 +223,8 @@ static void read_timeline(struct str args, struct str device, struct task_event 
 {
 	struct str type = text_of(json_find(args, "op"));
 
-	if (str_eq(type, STR("RecvTensor"))) { /* which message it is the timeline does not say */
+	/* the timeline does not show which message this is */
+	if (str_eq(type, STR("RecvTensor"))) {
 		e->kind = TASK_WAIT;
 		return;
 	}

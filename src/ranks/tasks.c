@@ -1,7 +1,8 @@
 /*
- * tasks.c: jobs of TensorFlow 1, whose files are steps and not ranks (ranks.h). A traced run of a session is one file with the records of all its
- * tasks. Here the parts of each task are joined, so that a task becomes one worker with many steps; runs are numbered by time, separately for the sessions of
- * different workers; ranks are the workers in the order of their tasks, then the parameter servers. Called before identity.c.
+ * tasks.c: handles jobs of TensorFlow 1, whose files are steps and not ranks (ranks.h). A traced run of a session is
+ * one file with the records of all its tasks. Here the parts of each task are joined, so that a task becomes one worker
+ * with many steps; runs are numbered by time, separately for the sessions of different workers; ranks are the workers
+ * in the order of their tasks, then the parameter servers. Called before identity.c.
  */
 #include "ranks/read.h"
 
@@ -13,9 +14,9 @@
 /* One step of one file. */
 struct run {
 	uint32_t file;
-	int64_t local;	  /* number within the file */
-	uint64_t session; /* hash of the tasks that are not servers */
-	int64_t start_ns; /* on the clock of the lowest task that is not a server */
+	int64_t local;	  /* number of the step within the file */
+	uint64_t session; /* hash of the tasks in the file that are not servers */
+	int64_t start_ns; /* start on the clock of the lowest task that is not a server */
 	int64_t number;
 };
 
@@ -26,7 +27,7 @@ struct joining {
 	size_t run_count;
 };
 
-/* Chiefs come before workers, workers before servers. */
+/* Compares tasks: chiefs come before workers, workers before servers. */
 static int compare_tasks(const struct worker *a, const struct worker *b)
 {
 	int order;
@@ -41,7 +42,7 @@ static int compare_tasks(const struct worker *a, const struct worker *b)
 	return str_cmp(a->task, b->task);
 }
 
-/* Workers that are not tasks come first, then the parts of each task by time. */
+/* Sorts workers: those that are not tasks first, then the parts of each task by time. */
 static int by_task(const void *x, const void *y)
 {
 	const struct worker *a = x, *b = y;
@@ -77,7 +78,7 @@ static int by_place(const void *x, const void *y)
 	return (a->local > b->local) - (a->local < b->local);
 }
 
-/* Parts of one task with the same times: their file is a copy. */
+/* Finds parts of one task with the same times: their file is a copy. */
 static void find_doubles(struct ranks_job *job)
 {
 	for (size_t i = 1; i < job->worker_count; i++) {
@@ -176,7 +177,7 @@ static int by_edge(const void *x, const void *y)
 	return (a->step > b->step) - (a->step < b->step);
 }
 
-/* Only receives say how large they are. */
+/* Copies the sizes of receives to their sends, which do not record them. */
 static ow_status size_sends(struct joining *j)
 {
 	struct ranks_job *job = j->job;
@@ -215,7 +216,7 @@ static ow_status size_sends(struct joining *j)
 	return OW_OK;
 }
 
-/* A moment at which a part begins, ends, pauses or goes on. */
+/* A moment at which a part begins, ends, pauses or continues. */
 struct turn {
 	int64_t ns;
 	int8_t active, paused;
@@ -228,7 +229,8 @@ static int by_turn(const void *x, const void *y)
 	return (a->ns > b->ns) - (a->ns < b->ns);
 }
 
-/* A server works for several sessions at once: it pauses while the parts of all of them pause. */
+/* Joins the pauses of a server's parts. A server works for several sessions concurrently: it pauses while the parts
+ * of all of them pause. */
 static ow_status join_pauses(struct joining *j, struct worker *parts, size_t count)
 {
 	struct mem *mem = j->job->mem;
@@ -338,7 +340,7 @@ static ow_status choose_steps(struct joining *j, struct worker *w)
 	return OW_OK;
 }
 
-/* Parts [0, count) are of one task; the first becomes the whole. */
+/* Joins parts [0, count), which belong to one task; the first becomes the whole. */
 static ow_status join_parts(struct joining *j, struct worker *parts, size_t count)
 {
 	struct worker *w = &parts[0];
@@ -376,7 +378,7 @@ static ow_status join_parts(struct joining *j, struct worker *parts, size_t coun
 	return choose_steps(j, w);
 }
 
-/* Joins the parts of every task. Of the tasks of a file that is a copy one is kept, to be listed among the copies. */
+/* Joins the parts of every task. For a file that is a copy one task is kept, to be listed among the copies. */
 static ow_status join_all(struct joining *j)
 {
 	struct ranks_job *job = j->job;
@@ -395,7 +397,8 @@ static ow_status join_all(struct joining *j)
 			job->workers[kept++] = *first;
 			continue;
 		}
-		for (size_t k = i; k < end; k++) { /* copies behind the others, in the same order */
+		/* copies come after the others, in the same order */
+		for (size_t k = i; k < end; k++) {
 			struct worker part = job->workers[k];
 
 			if (part.is_double)

@@ -43,7 +43,7 @@ struct server {
 	char hosts[HOSTS_MAX][80]; /* values of Host that are ours; empty: not used */
 	char socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	uint16_t port;
-	atomic_bool stopping; /* streams end */
+	atomic_bool stopping; /* streams are asked to end */
 };
 
 /* One request: lives from the first call for a request to its end. */

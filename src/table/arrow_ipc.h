@@ -30,7 +30,7 @@ struct flat {
 	size_t cap, len;
 	bool failed;
 	uint32_t slots[FLAT_SLOTS]; /* places of the fields of the open table; 0 = absent */
-	size_t table;		    /* length when it was begun */
+	size_t table;		    /* length of the buffer when the open table was begun */
 };
 
 struct arrow_node {
@@ -76,7 +76,7 @@ struct arrow_ipc {
 	struct arrow_column *columns;
 	uint32_t column_count;
 	int64_t rows; /* number of rows in the columns */
-	bool pack;    /* bodies by zstd */
+	bool pack;    /* compress the bodies with zstd */
 	struct flat meta;
 	struct buf body, packed;
 	struct zstd_packer zstd;

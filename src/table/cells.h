@@ -12,7 +12,7 @@
 /* Write the shortest text that reads back as the same number. */
 void put_int(struct buf *to, int64_t value);
 void put_uint(struct buf *to, uint64_t value);
-void put_real(struct buf *to, double value); /* finite */
+void put_real(struct buf *to, double value); /* the value must be finite */
 /* Writes UTF-8; each invalid byte becomes U+FFFD. */
 void put_utf8(struct buf *to, struct str text);
 

@@ -160,7 +160,7 @@ static ow_status read_keys(const struct keys *k, uint32_t part, uint32_t column,
 }
 
 struct making {
-	struct order_item *items; /* the next one */
+	struct order_item *items; /* where the next item is stored */
 	uint32_t part;
 };
 
@@ -199,7 +199,7 @@ static ow_status collect(const struct table *t, uint32_t first, uint32_t end, ui
 /* Keys of a part by row. */
 struct by_row {
 	uint64_t *keys;
-	uint64_t *unknown; /* a bit each */
+	uint64_t *unknown; /* one bit for each row without a value */
 };
 
 static void take_by_row(void *arg, uint64_t row, uint64_t key, bool known)
@@ -359,7 +359,8 @@ ow_status rows_start_order(struct rows *rows, const struct order_item *items, si
 		return OW_OK;
 	rows->spare = ARENA_ARRAY(&rows->arena, struct order_item, rows->block);
 	rows->part_of = ARENA_ARRAY(&rows->arena, uint32_t, rows->block);
-	rows->piece.values = ARENA_ARRAY(&rows->arena, struct str, rows->block); /* the largest */
+	/* sized for struct str, the largest type */
+	rows->piece.values = ARENA_ARRAY(&rows->arena, struct str, rows->block);
 	rows->piece.valid = ARENA_ARRAY(&rows->arena, uint64_t, rows->block / 64);
 	rows->piece.scratch = &rows->scratch;
 	if (rows->spare && rows->part_of && rows->piece.values && rows->piece.valid)

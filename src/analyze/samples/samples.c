@@ -58,8 +58,6 @@ static ow_status metric_missing(const struct model *m, const char *name, struct 
 			 len ? known : "none, because the inputs have no samples");
 }
 
-/* ---- threads that mostly wait ---- */
-
 /*
  * Elapsed time is counted for each thread, so that a few helpers that wait nearly all the time would come before the thread that
  * works. Where the time on a processor is known, too, only that is counted of such threads. The elapsed time of a process's first

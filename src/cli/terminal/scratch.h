@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 
-/* Signals: */
+/* signals_catch catches the signals that end the program; signals_caught returns whether one came. */
 
 void signals_catch(void);
 bool signals_caught(void);

@@ -86,8 +86,6 @@ struct trace_tracks {
 	} cache[512]; /* cache of tracks with two numbers; track 0 = empty */
 };
 
-/* Rows. */
-
 /* Texts (name, category, label, scope) are numbers of the worker's dictionary until trace_merge.c has run, then strings
  * of the model. This is where a row belongs, in one word that three stages use in turn: */
 union trace_where {
@@ -177,8 +175,6 @@ struct trace_counts {
 	uint32_t strings;
 };
 
-/* Workers and parts. */
-
 /* Counts of damage and oddities in one part of the file, which become notes. */
 struct trace_faults {
 	uint64_t others, first_other;	 /* elements that are not objects */
@@ -194,7 +190,7 @@ struct trace_faults {
 
 struct trace_part {
 	uint64_t start, end; /* offset of the first event, and where the next part continues */
-	bool read;	     /* the rows exist */
+	bool read;	     /* the part was read, and its rows exist */
 	bool list_ended, truncated;
 	bool samples; /* a part of the top-level samples, not of events */
 	/* begin of the unfinished event; the size of the input if there is none */
@@ -231,8 +227,6 @@ struct trace_worker {
 		uint32_t len, id;
 	} categories[16]; /* few short texts, found without hashing the whole text */
 };
-
-/* Stages. */
 
 struct trace_options {
 	size_t part_bytes; /* size of the part that one worker reads */

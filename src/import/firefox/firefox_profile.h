@@ -91,7 +91,7 @@ struct fx_tables {
 struct fx_payload {
 	uint64_t offset;
 	int64_t stack;	    /* FX_NONE: none */
-	int64_t start, end; /* ns, in old versions */
+	int64_t start, end; /* times in ns, only in old versions */
 	uint32_t size;
 	char interval; /* of old versions: s start, e end, or 0 */
 	bool tracing;  /* of old versions: a marker with an interval is one half of a pair */
@@ -145,7 +145,7 @@ struct firefox {
 	int cpu_scale; /* of threadCPUDelta: power of ten to get ns; -1: cycles */
 	struct fx_category *categories;
 	size_t category_count, category_cap;
-	size_t default_category; /* + 1 */
+	size_t default_category; /* index + 1 */
 	struct fx_lib *libs;
 	size_t lib_count, lib_cap;
 	struct fx_thread thread; /* the current one; firefox_rows.c sets its track */

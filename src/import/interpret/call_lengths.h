@@ -1,7 +1,7 @@
 /*
- * call_lengths.h: finds calls that take a hundred times as long as their like, a few times at most: they make something ready, a
- * context, a library, a module that is loaded when its first kernel starts. Used for calls of traces (interpret_calls.c) and for
- * ops of TensorFlow's profiles (import/tensorflow/tf_phases.c).
+ * call_lengths.h: finds calls that take a hundred times as long as similar calls, a few times at most: they initialise
+ * a context, a library, or a module that is loaded when its first kernel starts. Used for calls of traces
+ * (interpret_calls.c) and for ops of TensorFlow's profiles (import/tensorflow/tf_phases.c).
  */
 #ifndef IMPORT_CALL_LENGTHS_H
 #define IMPORT_CALL_LENGTHS_H
@@ -19,7 +19,7 @@ struct call_lengths {
 	double sum_ns;
 	uint64_t short_count; /* number of calls shorter than SINGLE_CALL_NS */
 	double short_ns;
-	int64_t longest[SINGLE_CALL_MOST + 1]; /* descending */
+	int64_t longest[SINGLE_CALL_MOST + 1]; /* the longest calls, descending */
 };
 
 static inline void call_lengths_add(struct call_lengths *c, int64_t dur)

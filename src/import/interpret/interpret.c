@@ -86,7 +86,7 @@ static ow_status read_in_a_row(struct interpret *x, const struct interpret_rows 
 	struct window window;
 	ow_status status = OW_OK;
 
-	in.progress = NULL; /* the input was read once; that was the progress */
+	in.progress = NULL; /* no progress is reported: the input was already read once */
 	window_init(&window, &in, x->err);
 	for (size_t i = 0; i < rows->count && status == OW_OK; i++) {
 		uint32_t row = rows->list[i], size = e->args_size[row];
@@ -454,7 +454,7 @@ static ow_status use_ops(struct making *k)
 	return OW_OK;
 }
 
-/* Frees names: from here on event.op counts. Sequence numbers are needed until links are made. */
+/* Frees the names: from here on event.op is valid. Sequence numbers are kept until links are made. */
 static void release_names(struct event_draft *d)
 {
 	mem_free(d->mem, d->op_name, d->cap * sizeof(*d->op_name));
@@ -647,8 +647,8 @@ static void report_producer(struct interpret *x)
 	x->b->source = kept;
 }
 
-/* Durations that no recording can have are damage: one of them would hide everything else. They count as 0. The others can still
- * add up to more than fits, if there are very many. */
+/* Sets impossible durations to 0, because one of them would hide everything else. Very many of the others can still
+ * overflow a sum. */
 static void set_aside_durations(struct interpret *x)
 {
 	int64_t *dur = x->m->event.dur_ns;

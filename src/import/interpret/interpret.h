@@ -14,12 +14,12 @@
 
 /* Layers of one (pid, tid), whose slices must not be nested into each other. */
 enum trace_layer {
-	LAYER_THREAD,  /* activity of a thread */
-	LAYER_FRAMES,  /* call stack of a thread */
-	LAYER_DEVICE,  /* work on a device */
+	LAYER_THREAD,  /* slices of a thread's activity */
+	LAYER_FRAMES,  /* slices of a thread's call stack */
+	LAYER_DEVICE,  /* slices of work on a device */
 	LAYER_DERIVED, /* the slice repeats other slices of the device */
-	LAYER_SPAN,    /* bookkeeping of the profiler */
-	LAYER_ASYNC    /* not bound to a thread */
+	LAYER_SPAN,    /* slices of the profiler's own bookkeeping */
+	LAYER_ASYNC    /* slices that are not bound to a thread */
 };
 
 /* Arguments of a slice that are wanted while reading. Others are read on demand. */
@@ -64,16 +64,16 @@ bool event_draft_permute(struct event_draft *d, const uint32_t *order, uint32_t 
 enum category_class {
 	CATEGORY_NONE, /* the event has no category */
 	CATEGORY_OTHER,
-	CATEGORY_TF_OP, /* op of TensorFlow 1 */
+	CATEGORY_TF_OP, /* an op of TensorFlow 1 */
 	CATEGORY_OPERATOR,
 	CATEGORY_ANNOTATION,
-	CATEGORY_RUNTIME, /* call of a device's library */
+	CATEGORY_RUNTIME, /* a call of a device's library */
 	CATEGORY_KERNEL,
 	CATEGORY_COPY,
 	CATEGORY_MEMSET,
 	CATEGORY_COLLECTIVE,
 	CATEGORY_DEVICE_RANGE,
-	CATEGORY_SYNC, /* a device waits */
+	CATEGORY_SYNC, /* a wait of a device */
 	CATEGORY_FRAME,
 	CATEGORY_MEMORY,
 	CATEGORY_SPAN,
@@ -109,8 +109,8 @@ enum trace_member_bit {
 	MEMBER_CLIENT_INFO = 1 << 5
 };
 uint32_t interpret_member(struct str key, struct str value);
-/* Returns the number behind "rank" in a file name; -1 without one. It is a guess: import/jobs.c
- * decides whether it counts. */
+/* The number after "rank" in a file name; -1 if there is none. It is a guess: import/jobs.c decides whether it
+ * counts. */
 int32_t interpret_file_rank(struct str path);
 /* Whether the program of this title (source.producer) writes files of single steps, whose pids are rows of a picture, not processes. */
 bool interpret_writes_steps(struct str title);
@@ -146,7 +146,7 @@ struct interpret_input {
 	struct event_draft *draft;	  /* draft of all events of the source */
 	uint32_t first_track, first_flow; /* first rows of the source */
 	const uint32_t *types; /* for each string: type of the op of that name, 0 = unknown */
-	uint32_t type_count;   /* number of strings in it */
+	uint32_t type_count;   /* number of entries in `types` */
 	uint32_t members;      /* enum trace_member_bit */
 	bool array_form;       /* the file is a list, not an object */
 	bool only_slices;      /* all events are complete slices (X) */
@@ -154,8 +154,8 @@ struct interpret_input {
 	bool recorded;
 	/* the source is an XSpace, whose importer has already read what a trace has in arguments */
 	bool xspace;
-	const struct op_hint *hints; /* hints by string */
-	uint32_t hint_count;	     /* number of strings in it */
+	const struct op_hint *hints; /* indexed by string */
+	uint32_t hint_count;	     /* number of entries in `hints` */
 	uint32_t first_link;	     /* first link of the source; 0 = none */
 	bool live;		     /* a recording of running programs (import_live.c) */
 	str_id step_begin; /* for such a recording: the function whose calls begin steps; or nil */
@@ -169,8 +169,8 @@ struct interpret_input {
 	size_t change_count;
 };
 
-/* After all rows of the source are in the builder, before the freeze. Events must be in order of their
- * tracks, and by time in each. Makes the ops that the draft names. */
+/* Interprets the rows of a source. Called after all its rows are in the builder, before the freeze. Events must be
+ * sorted by track, and by time in each. Makes the ops that the draft names. */
 ow_status interpret_trace(struct builder *b, const struct interpret_input *in);
 
 /* Names of TensorFlow and JAX: the kind of op that the text of an event stands for, if any. The rules are those of
@@ -195,8 +195,8 @@ struct tf_op_name tf_op_name_parse(struct str text, bool hyphen);
 /* Removes metadata that is encoded in the text: "name#key=value,…#" becomes "name". */
 struct str tf_op_name_strip(struct str text);
 
-/* How many bytes a copy moved or a memset set, from its details: "kind:… size:123 dest:0 async:1", or num_bytes:123;
- * 0 when they do not say. */
+/* The bytes that a copy moved or a memset set, from its details: "kind:… size:123 dest:0 async:1", or num_bytes:123;
+ * 0 when they are not given. */
 int64_t tf_copy_bytes(struct str details);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * interpret_calls.c: what calls of a device's library do that their names do not say. A copy that returns only when
- * it is done, long after the device needed for it, waits: it is synchronisation. A call that takes a hundred times as
- * long as its like, once, makes something ready (a context, a library, a module that is loaded when its first kernel
- * starts): it is initialisation, as is a long allocation that is the first call of all. interpret_phases.c calls
- * this when phases and launch links are known; only the phases launch and allocation change.
+ * interpret_calls.c: corrects the phases of calls of a device's library whose names do not show what they do. A copy
+ * that returns only when it is done, long after the device needed for it, waits: it is synchronisation. A call that
+ * takes a hundred times as long as similar calls, once, initialises a context, a library, or a module that is loaded
+ * when its first kernel starts: it is initialisation, as is a long allocation that is the first call of all.
+ * interpret_phases.c calls this when phases and launch links are known; only the phases launch and allocation change.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -214,15 +214,15 @@ static bool initialises(const struct once *o, const struct candidate *c)
 		group = &o->all;
 	if (!launches_first(o, c))
 		return false;
-	/* Every kernel has a first launch, which may load its module: there may be many. A first copy loads
-	 * nothing. */
+	/* Every kernel has a first launch, which may load its module, so there may be many long launches. A first
+	 * copy loads nothing. */
 	return call_is_single(group, x->m->event.dur_ns[c->event]) ||
 	       (c->work && interpret_category(x, c->work) == CATEGORY_KERNEL &&
 		group->short_count >= GROUP_FEW &&
 		call_is_long(group, x->m->event.dur_ns[c->event]));
 }
 
-/* The first call on a track that does not only ask for a property; 0 for none. */
+/* The first call on a track that is not a query of a property; 0 for none. */
 static uint32_t first_call(const struct interpret *x, uint32_t track)
 {
 	const struct interpret_track *t = interpret_track(x, track);

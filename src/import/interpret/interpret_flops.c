@@ -1,10 +1,10 @@
 /*
- * interpret_flops.c: float operations and bytes of PyTorch's matrix products and convolutions, from the shapes among the arguments of
- * their operators (record_shapes). They count for the longest kernel that an operator launches, copies and casts aside, and for a
- * gradient for the two longest; or for the operator itself where no device was recorded; an op gets the mean of its runs. producer_kineto.c asks for it when links and ops are known.
- *
- * Only operators that do the work themselves are looked at, so that nothing counts twice. A convolution needs the size of its result,
- * which follows from padding, stride and dilation: older traces do not have these, and then nothing is known of it.
+ * interpret_flops.c: computes float operations and bytes of PyTorch's matrix products and convolutions, from the shapes
+ * among the arguments of their operators (record_shapes). They count for the longest kernel that an operator launches,
+ * apart from copies and casts, and for a gradient for the two longest; or for the operator itself if no device was
+ * recorded; an op gets the mean of its runs. producer_kineto.c calls it when links and ops are known. Only operators
+ * that do the work themselves are used, so that nothing counts twice. A convolution needs the size of its result, which
+ * follows from padding, stride and dilation: older traces do not have these, and then nothing is computed.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -16,7 +16,8 @@
 
 enum formula { PRODUCT, CONVOLUTION, CONVOLUTION_BACKWARD, CONVOLUTION_BACKWARD_INPUT };
 
-/* first: which input is the left matrix, the image, or the gradient of the result. lists: where padding, stride and dilation begin. */
+/* first: index of the input that is the left matrix, the image, or the gradient of the result. lists: index at which
+ * padding, stride and dilation begin. */
 static const struct {
 	const char *name;
 	enum formula formula;
@@ -40,7 +41,7 @@ struct tensor {
 	double elements, bytes;
 };
 
-/* A run of such an operator. */
+/* One run of a matrix product or convolution. */
 struct product {
 	uint32_t event;
 	uint32_t work[2]; /* the op's two longest kernels; 0 = none */
@@ -57,7 +58,7 @@ enum name_kind {
 	NAME_NEW,
 	NAME_HELPER,
 	NAME_OTHER,
-	NAME_OPERATOR /* followed by the operator's number */
+	NAME_OPERATOR /* this value + the operator's number */
 };
 
 struct flops {

@@ -1,7 +1,7 @@
 /*
- * interpret_frames.c: call stacks. Frames come as slices of their own (python_function, $file.py:12), nested by
- * time, or as one text among an operator's arguments. Every slice of the thread gets the stack it started
- * in, what it launched gets the same, and an op that of its first run.
+ * interpret_frames.c: finds call stacks. Frames are separate slices (python_function, $file.py:12), nested by time, or
+ * one text among an operator's arguments. Every slice of the thread gets the stack in which it started, the work that
+ * it launched gets the same, and an op that of its first run.
  */
 #include "import/interpret/interpret_int.h"
 

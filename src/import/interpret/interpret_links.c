@@ -1,14 +1,14 @@
 /*
- * interpret_links.c: links between events: which call launched which work of a device, by the correlation number that both
- * carry or by the name of the op; and the flows of the source, bound to the slices at their ends. Also the table from a number to
- * an event, which producers use for sequence numbers. Called by interpret.c and producers.
+ * interpret_links.c: links events: which call launched which work of a device, by the correlation number that both have
+ * or by the name of the op; and the flows of the source, bound to the slices at their ends. It also has the table from
+ * a number to an event, which producers use for sequence numbers. Called by interpret.c and producers.
  */
 #include "import/interpret/interpret_int.h"
 
 #include "base/vec.h"
 #include "import/chrome/trace_sort.h"
 
-#define SPREAD 16 /* places of the table per event */
+#define SPREAD 16 /* entries of the table for each event */
 #define SPREAD_FREE 65536
 
 void interpret_numbers_see(struct interpret_numbers *n, uint32_t number)
@@ -121,7 +121,7 @@ ow_status interpret_add_link(struct interpret *x, uint32_t src, uint32_t dst, en
 	return builder_status(x->b);
 }
 
-/* Events of a track that have a number, some at a time; most events of the host have none. */
+/* Events of a track that have a number, collected in batches; most events of the host have none. */
 struct numbered {
 	const struct interpret *x;
 	uint32_t next, last;
@@ -162,7 +162,7 @@ static void see_calls(const struct interpret *x, struct interpret_numbers *calls
 	}
 }
 
-/* Prefetches their places together. */
+/* Prefetches the table entries of a batch. */
 static void look_ahead(const struct numbered *n, const struct interpret_numbers *calls)
 {
 	for (uint32_t i = 0; i < n->count; i++)
@@ -364,14 +364,14 @@ struct flow_end {
 	int64_t ts;
 	uint32_t flow, group; /* flow, and group: first of tracks, later of ids */
 	uint32_t event;	      /* slice that the end is bound to, 0 = none */
-	uint8_t fit, kind;    /* fit, and enum link_kind */
+	uint8_t fit, kind;    /* fit: how well the slice fits; kind: enum link_kind */
 };
 
 struct flows {
 	struct interpret *x;
-	struct flow_end *ends, *other; /* `other`: room to sort into */
+	struct flow_end *ends, *other; /* other: buffer for sorting */
 	size_t count, cap;
-	uint32_t *open; /* slices that are open at a moment */
+	uint32_t *open; /* slices that are open at the current time */
 	size_t open_count, open_cap;
 };
 
@@ -493,8 +493,8 @@ static bool advance(struct flows *f, uint32_t *next, uint32_t last, int64_t ts)
 	return true;
 }
 
-/* Among the open slices: one that begins now, one around, one that ends now. A start carries the name of
- * the op whose output goes along it, which settles it where slices touch. */
+/* Chooses among the open slices: one that begins now, one around, one that ends now. The start of a flow has the
+ * name of the op whose output it carries, which decides where slices touch. */
 static void bind_around(struct flows *f, struct flow_end *end)
 {
 	const struct interpret *x = f->x;
@@ -595,7 +595,7 @@ static ow_status bind_thread(struct flows *f, uint32_t first, uint32_t last, str
 	return OW_OK;
 }
 
-/* Work of several threads; each takes the ends of one thread of the trace. */
+/* State of several threads; each takes the ends of one thread of the trace. */
 struct binding {
 	struct flows *f;
 	size_t *starts; /* begins of the groups of ends */
@@ -654,7 +654,7 @@ static ow_status bind(struct flows *f)
 	return atomic_load(&b.failed) ? interpret_no_memory(x) : OW_OK;
 }
 
-/* Numbers the (category, id) pairs. */
+/* Numbers the distinct (category, id) pairs. */
 static ow_status group_ids(struct flows *f, uint32_t *groups)
 {
 	const struct flow_table *t = &f->x->m->flow;

@@ -107,8 +107,10 @@ static enum call_kind kind_of(const struct interpret *x, uint32_t event)
 	return str_starts(category, STR("file_")) ? CALL_WRITE : CALL_PLAIN;
 }
 
-/* The outermost calls of a thread. Logs and checkpoints are written now and then, not in each step: files that are opened or written count only
- * where nothing else repeats. Of calls that came too fast some were timed, so that their order is not known. */
+/* Lists the outermost calls of a thread. Logs and checkpoints are written now and then, not in each step, so opening
+ * and writing files count only if nothing else repeats. Calls that came too fast were only sampled, so their order is
+ * unknown, and they are left out.
+ */
 static ow_status list_calls(struct listed *l, uint32_t t, bool writes)
 {
 	struct interpret *x = l->x;
@@ -145,7 +147,7 @@ struct samples {
 	size_t count, cap;
 };
 
-/* The best loop so far. */
+/* The best loop found so far. */
 struct found {
 	struct loop loop;
 	uint32_t track;
@@ -193,8 +195,7 @@ static ow_status check_samples(const struct listed *l, const struct samples *sam
 	for (uint32_t i = 0; i < loop->steps; i++) {
 		bool more = true;
 
-		/* also the sample behind the end: a step that ends in a pause may end anywhere
-		 * in it */
+		/* includes the sample after the end: a step that ends in a pause may end anywhere in it */
 		while (more && at < samples->count) {
 			more = samples->list[at].ts < loop->starts[i + 1];
 			if (at && (double)(samples->list[at].ts - samples->list[at - 1].ts) > least)
@@ -320,7 +321,8 @@ static int64_t interval_of(const struct samples *s)
 	return (s->list[s->count - 1].ts - s->list[0].ts) / (int64_t)(s->count - 1);
 }
 
-/* Lines that the function is at for at least this part of the time, one after the other, as calls. A line begins halfway between two samples. */
+/* Lists the lines at which the function is for at least this part of the time, one after the other, as calls. A line
+ * begins halfway between two samples. */
 static ow_status list_lines(struct listed *l, const struct samples *s, uint32_t depth, double least)
 {
 	struct interpret *x = l->x;

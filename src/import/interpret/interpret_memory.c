@@ -1,32 +1,33 @@
 /*
- * interpret_memory.c: the [memory] events of PyTorch's profiler (profile_memory=True) become rows of `heap`: who
- * asked is the innermost operator that is open on the thread, with its stack. In the oldest traces these
- * events have a thread of their own, whose number is that of the operators' thread.
+ * interpret_memory.c: converts the [memory] events of PyTorch's profiler (profile_memory=True) to rows of `heap`: the
+ * innermost operator that is open on the thread caused the change, with its stack. In the oldest traces these events
+ * are on a separate thread, whose number is that of the operators' thread.
  */
 #include "import/interpret/interpret_int.h"
 
 #include "base/vec.h"
 
-#define TRACKS_MAX 4096	 /* with more tracks, threads are not found by number */
+#define TRACKS_MAX 4096	 /* with more tracks, threads are not looked up by number */
 #define ARGS_SIZE 4096	 /* longest arguments; usual ones have about 200 bytes */
 #define READ_TOGETHER 64 /* number of events that a thread takes at a time */
-/* number of changes that are kept until they are read, because pages cost more than threads */
+/* changes are collected up to this number before their arguments are read, because page faults cost more than
+ * starting threads */
 #define CHANGES_MAX 16384
 
 /* A change of memory, and the operator that caused it. */
 struct change {
 	struct memory_change is;
-	uint32_t owner; /* event of the operator */
+	uint32_t owner; /* event of the operator that caused the change */
 	bool known;	/* the arguments need not be read */
 };
 
 struct memory {
 	struct interpret *x;
-	str_id name;		/* the name "[memory]" */
-	struct change *changes; /* CHANGES_MAX items */
+	str_id name;		/* id of the string "[memory]" */
+	struct change *changes; /* has room for CHANGES_MAX items */
 	size_t count, unknown;
-	size_t next;	/* index in x->in->changes */
-	uint32_t *open; /* operators that are open */
+	size_t next;	/* index of the next entry in x->in->changes */
+	uint32_t *open; /* operators that are open at the current time */
 	size_t open_count, open_cap;
 	uint64_t odd;
 };
@@ -163,7 +164,7 @@ static ow_status find_events(struct memory *y)
 struct reading {
 	struct memory *y;
 	atomic_size_t next;
-	atomic_int failed;   /* status of the failure */
+	atomic_int failed;   /* status of the first failure */
 	struct ow_error err; /* error of the thread that failed first */
 };
 

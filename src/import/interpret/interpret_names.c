@@ -1,7 +1,7 @@
 /*
- * interpret_names.c: what a name or a category says by itself: kinds of host and device work, layers of a thread, and ops of
- * TensorFlow and JAX by the rules of XProf. Called by the other passes, by the trace importer while it reads, and by the importer
- * of XSpace. It knows texts only, no events.
+ * interpret_names.c: classifies names and categories: kinds of host and device work, layers of a thread, and ops of
+ * TensorFlow and JAX by the rules of XProf. Called by the other passes, by the trace importer while it reads, and by
+ * the importer of XSpace. It works on texts only, not on events.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -421,7 +421,7 @@ const uint8_t device_name_phases[] = {
 
 struct name_class classify_name(struct str name)
 {
-	/* TensorFlow 1 writes MEMCPYHtoD */
+	/* both cases, because TensorFlow 1 writes MEMCPYHtoD */
 	return (struct name_class){ (uint8_t)classify_host(name), (uint8_t)classify_device(name) };
 }
 

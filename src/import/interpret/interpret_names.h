@@ -1,7 +1,7 @@
 /*
- * interpret_names.h: what the name of an event says about it: whether a call of the host waits for data, synchronises or
- * allocates, and whether work of a device copies or communicates. Used by the interpretation of traces, and for the ops of
- * TensorFlow's profiles (import/tensorflow/tf_phases.c).
+ * interpret_names.h: classifies events by their names: whether a call of the host waits for data, synchronises or
+ * allocates, and whether work of a device copies or communicates. Used by the interpretation of traces, and for the ops
+ * of TensorFlow's profiles (import/tensorflow/tf_phases.c).
  */
 #ifndef IMPORT_INTERPRET_NAMES_H
 #define IMPORT_INTERPRET_NAMES_H
@@ -10,10 +10,10 @@
 
 enum host_name {
 	HOST_PLAIN,
-	HOST_INPUT,	    /* waits for data */
-	HOST_PIPELINE,	    /* prepares data ahead */
-	HOST_COMMUNICATION, /* lasts until all ranks have taken part */
-	HOST_ENQUEUE,	    /* only starts a communication on a device */
+	HOST_INPUT,	    /* a wait for input data */
+	HOST_PIPELINE,	    /* work that prepares input data ahead */
+	HOST_COMMUNICATION, /* a communication that lasts until all ranks have taken part */
+	HOST_ENQUEUE,	    /* a call that only starts a communication on a device */
 	HOST_SYNC,
 	HOST_SLEEP, /* a call of the operating system that waits */
 	HOST_ALLOCATION,

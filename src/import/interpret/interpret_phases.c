@@ -1,7 +1,7 @@
 /*
- * interpret_phases.c: the phase of every slice: what a device does, from its category and name; what the host
- * does, from its name, its category, and whether there is a device that it feeds. analyze/steps/phases.h makes
- * the shares of a step from these. Frames, restatements and bookkeeping have no phase.
+ * interpret_phases.c: sets the phase of every slice: for a device from its category and name; for the host from its
+ * name, its category, and whether there is a device that it feeds. analyze/steps/phases.h computes the shares of a step
+ * from these. Frames, repetitions and bookkeeping have no phase.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -51,7 +51,7 @@ static enum event_phase plain_phase(struct interpret *x, uint32_t event, str_id 
 									: PHASE_COMPUTE;
 }
 
-/* Threads that sleep all the time say nothing; their producer knows which these are. */
+/* The phase of a sleeping call. Threads that always sleep have none; the producer knows these threads. */
 static enum event_phase sleep_phase(struct interpret *x, uint32_t event)
 {
 	enum event_phase own = PHASE_IDLE;
@@ -97,8 +97,8 @@ struct waiting {
 	uint8_t phase;
 };
 
-/* Without a device operators are the compute, except where they run inside input, communication or
- * synchronisation: collating a batch is part of loading it. */
+/* Without a device, operators are the compute, except inside input, communication or synchronisation, whose phase
+ * they inherit: collating a batch is part of loading it. */
 static void inherit(struct interpret *x, const struct interpret_track *track)
 {
 	struct waiting around = { INT64_MIN, PHASE_UNKNOWN };
@@ -125,11 +125,11 @@ static bool is_communication(struct str name)
 	return str_starts(name, STR("nccl:")) || str_eq(name, STR("record_param_comms"));
 }
 
-/* Calls whose innermost operator or range starts a communication: a bit each. */
+/* One bit for each call: its innermost operator or range starts a communication. */
 struct callers {
 	struct interpret *x;
 	uint64_t *bits;
-	struct waiting *open; /* operators; phase 1: a communication */
+	struct waiting *open; /* open operators; phase 1: a communication */
 	size_t count, cap;
 };
 
@@ -204,12 +204,12 @@ static ow_status find_communication(struct interpret *x)
 	return status;
 }
 
-/* In an XSpace only the name, the op, and whether it is a launch decide. So the phase of the last event of the same
- * op and name is mostly the right one: a comparison instead of an unpredictable jump. */
+/* A cache for XSpace, where only the name, the op, and whether the event is a launch decide. So the phase of the
+ * last event with the same op and name is mostly right: a comparison replaces an unpredictable branch. */
 struct last_phase {
 	uint32_t name;
-	uint8_t phases
-		[2]; /* by whether it is a launch; PHASE_IDLE, which no event has: not asked */
+	/* phase for non-launches and for launches; PHASE_IDLE, which no event has: unknown */
+	uint8_t phases[2];
 };
 
 static void phases_by_op(struct interpret *x, const struct interpret_track *track, bool device,
@@ -265,7 +265,7 @@ static void phases_of(struct interpret *x, uint32_t t)
 		inherit(x, track);
 }
 
-/* A stream on which nothing else runs than one kind of work. */
+/* Sets the phase of a stream on which only one kind of work runs. */
 static void refine_stream(struct interpret *x, uint32_t t)
 {
 	const struct interpret_track *track = interpret_track(x, t);
@@ -291,7 +291,7 @@ struct phasing {
 	atomic_uint next;
 };
 
-/* Threads take tracks. */
+/* The function of a thread, which takes one track after the other. */
 static void phases_thread(void *arg, unsigned thread)
 {
 	struct phasing *p = arg;

@@ -1,9 +1,10 @@
 /*
- * interpret_repeats.c: steps of recordings without markers, from programs that the host starts again and again in the same order: a loop.
- * Producers call it when nothing else marks steps, and say which slices start a program (JAX: "PjitFunction(train)"). The order has to repeat
- * at least LEAST times and cover nearly all of the recording, and each time mostly the same kernels have to be launched: one function called
- * with arguments of other shapes is another program. A step begins where the host pauses longest between two programs. Without such an
- * order there are no steps. A note says that steps were found this way.
+ * interpret_repeats.c: finds steps of recordings without markers, from programs that the host starts repeatedly in the
+ * same order: a loop. Producers call it when nothing else marks steps, with a test for slices that start a program
+ * (JAX: "PjitFunction(train)"). The order has to repeat at least LEAST times and cover nearly all of the recording, and
+ * each time mostly the same kernels have to be launched: one function called with arguments of other shapes is another
+ * program. A step begins where the host pauses longest between two programs. Without such an order there are no steps.
+ * A note says that steps were found this way.
  */
 #include "import/interpret/interpret_int.h"
 #include "base/vec.h"
@@ -15,7 +16,7 @@
 /* a step begins where the pause is this many times as long as before the first program */
 #define LIKE 1.25
 
-/* A program that runs. */
+/* A program that the host started. */
 struct started {
 	int64_t begin, end;
 	str_id name;
@@ -55,8 +56,8 @@ static bool same_program(const struct programs *p, size_t from_end_a, size_t fro
 	       p->list[p->count - 1 - from_end_b].name.v;
 }
 
-/* The longest end of the list that repeats often enough: *first is where it begins. The result is the period, 0 for none. Borders of the
- * reversed list are those of the ends of the list (Knuth, Morris, Pratt). */
+/* Finds the longest end of the list that repeats often enough: *first is its beginning. Returns the period, 0 for
+ * none. The borders of the reversed list are those of the ends of the list (Knuth, Morris, Pratt). */
 static size_t find_period(const struct programs *p, size_t *border, size_t *first)
 {
 	size_t period = 0;
@@ -91,7 +92,7 @@ static size_t find_begin(const struct programs *p, size_t first, size_t period)
 	double longest = pause_at(p, first, period, 0) * LIKE;
 	size_t place = 0;
 
-	if ((p->count - first) % period == 0) /* the recording has whole steps */
+	if ((p->count - first) % period == 0) /* the recording consists of whole steps */
 		return 0;
 	for (size_t i = 1; i < period && first + i + period * LEAST <= p->count; i++) {
 		double pause = pause_at(p, first, period, i);

@@ -1,8 +1,8 @@
 /*
- * interpret_steps.c: which step an event belongs to. Markers on the host cut time into steps; an event of the host
- * belongs to the marker it starts in, work of a device to the step that launched it. Without a marker the file is one
- * step. In an XSpace, work that one host thread passes to another belongs to the step of the first thread, however late
- * it runs. Also here: the step and the rank that the name of a file says. Called by interpret.c.
+ * interpret_steps.c: finds the step of each event. Markers on the host divide time into steps; a host event belongs to
+ * the marker in which it starts, work of a device to the step that launched it. Without a marker the file is one step.
+ * In an XSpace, work that one host thread passes to another belongs to the step of the first thread, however late it
+ * runs. It also reads the step and the rank from the name of a file. Called by interpret.c.
  */
 #include "import/interpret/interpret_int.h"
 #include "base/prefault.h"
@@ -248,9 +248,9 @@ ow_status interpret_mark_optimizer_steps(struct interpret *x)
 
 #define PROBES 16
 
-/* Steps that the slices of a file name in their arguments. */
+/* Steps that the slices of a file give in their arguments. */
 struct said {
-	int64_t *own; /* [event - first_event], INT64_MIN = nothing; NULL while probing */
+	int64_t *own; /* index = event - first_event; INT64_MIN = none; NULL while probing */
 	size_t with, without;
 };
 
@@ -305,7 +305,8 @@ static ow_status mark_said(struct interpret *x, const struct said *said)
 
 		if (number == INT64_MIN)
 			continue;
-		if (last && last->number == number) { /* neighbours are mostly of one step */
+		/* neighbouring events mostly belong to one step */
+		if (last && last->number == number) {
 			last->start = MIN(last->start, one.start);
 			last->end = MAX(last->end, one.end);
 		} else {
@@ -404,8 +405,8 @@ static bool are_numbered(struct interpret_markers *m)
 	return distinct;
 }
 
-/* Numbers that the names give count if no two are the same; else steps are counted. Ranks of one job, which
- * compare by number, all count from 0; so do those whose names only sound like ranks (import/jobs.c decides later). */
+/* Numbers the markers: by their names if no two numbers are the same, else in order. Ranks of one job, which are
+ * compared by number, all count from 0; so do files whose names only sound like ranks (import/jobs.c decides later). */
 static void number_markers(struct interpret *x)
 {
 	struct interpret_markers *m = &x->markers;
@@ -424,7 +425,7 @@ static void number_markers(struct interpret *x)
 		m->list[i].number = next + (int64_t)i;
 }
 
-/* Steps of the markers, sorted by start. */
+/* The steps of the markers, sorted by start. */
 struct steps {
 	const struct interpret_marker *markers;
 	const step_id *ids;

@@ -1,8 +1,9 @@
 /*
- * interpret_waits.c: links from work of a device to what waits for it, as PyTorch's profiler records them (category cuda_sync): a stream that waits for an
- * event of another stream, and calls that wait for an event or a stream. Called by producer_kineto.c after launches are linked. An event stands for
- * all work that its stream was given before the event was recorded, so that its last work is what is waited for. Waits for the whole device
- * need no link: they are for all streams.
+ * interpret_waits.c: links work of a device to the stream or call that waits for it, as PyTorch's profiler records
+ * waits (category cuda_sync): a stream that waits for an event of another stream, and calls that wait for an event or a
+ * stream. Called by producer_kineto.c after launches are linked. An event stands for all work that its stream received
+ * before the event was recorded, so the wait is for the last of that work. Waits for the whole device need no link:
+ * they are for all streams.
  */
 #include "import/interpret/interpret_int.h"
 
@@ -93,7 +94,8 @@ static int64_t given_ns(const struct waits *w, uint32_t event)
 	return e->ts_ns[call ? call : event];
 }
 
-/* The first work of a stream that it was given at or after t. Streams work in the order in which they are given it. */
+/* The first work that a stream received at or after time t. Streams run their work in the order in which they
+ * received it. */
 static uint32_t first_given(const struct waits *w, uint32_t track, int64_t t)
 {
 	uint32_t low = interpret_track(w->x, track)->first,

@@ -31,7 +31,7 @@ struct part {
 struct candidate {
 	uint32_t key;
 	size_t parts, first, last; /* number of parts, and the range [first, last] that counts */
-	uint64_t mode;		   /* content that most parts have */
+	uint64_t mode;		   /* content (hash) that most parts have */
 	uint32_t length;
 	double share, pause_ns;
 	int64_t median_ns;
@@ -40,7 +40,7 @@ struct candidate {
 struct finder {
 	const struct loop_calls *calls;
 	const struct loop_rules *rules;
-	struct part *parts; /* parts of the last candidate */
+	struct part *parts; /* parts of the last candidate key */
 	double *spans;
 };
 
@@ -100,7 +100,7 @@ static double length_ns(const struct finder *f, size_t part)
 	return (double)list[f->parts[part + 1].at].begin - (double)list[f->parts[part].at].begin;
 }
 
-/* Measures which part of the content between the first and the last usual part is usual. */
+/* Measures the share of usual content between the first and the last usual part. */
 static bool measure_equal(struct finder *f, struct candidate *c)
 {
 	size_t equal = 0;
@@ -179,8 +179,8 @@ static bool try_key(struct finder *f, uint32_t key, struct candidate *c)
 	return true;
 }
 
-/* Whether a is a better answer than b. The same loop is found by each call that occurs in it once: a repetition begins after the longest
- * pause. */
+/* Whether a is a better answer than b. Each call that occurs once in a loop finds the same loop: the one after the
+ * longest pause begins the repetition. */
 static bool is_better(const struct candidate *a, const struct candidate *b)
 {
 	size_t a_steps = a->last - a->first + 1, b_steps = b->last - b->first + 1;

@@ -1,7 +1,7 @@
 /*
- * loop.h: the loop in a list of calls of one thread: which call begins each repetition. Pure computation on numbers, called by
- * interpret_loops.c for recorded calls and for lines of sampled stacks. It finds nothing where the order of calls does not repeat, or
- * repeats at random times: no steps are better than wrong ones.
+ * loop.h: finds the loop in a list of calls of one thread: which call begins each repetition. It computes on numbers
+ * only; interpret_loops.c calls it for recorded calls and for lines of sampled stacks. It finds nothing if the order of
+ * calls does not repeat, or repeats at random times: no steps are better than wrong ones.
  */
 #ifndef IMPORT_INTERPRET_LOOP_H
 #define IMPORT_INTERPRET_LOOP_H
@@ -20,21 +20,23 @@ struct loop_calls {
 };
 
 struct loop_rules {
-	uint32_t least; /* repetitions */
+	uint32_t least; /* least number of repetitions */
 	/* least number of repetitions if the loop consists of a single call */
 	uint32_t least_alone;
-	int64_t shortest_ns; /* median repetition */
-	double spread; /* from the median, in parts of it, of three quarters of the repetitions */
+	int64_t shortest_ns; /* shortest median repetition */
+	/* largest distance from the median, as a share of it, for three quarters of the repetitions */
+	double spread;
 	double spread_alone;
-	double covered; /* the part of the time from the first call to the last that the loop takes, at least */
+	/* least share of the time from the first call to the last that the loop takes */
+	double covered;
 };
 
 struct loop {
 	uint32_t key;	 /* key of the call that begins a repetition */
-	uint32_t steps;	 /* repetitions; 0 = none were found */
-	uint32_t length; /* calls in most of them */
-	int64_t *starts; /* of each, and the end of the last: steps + 1 */
-	bool *usual;	 /* of each: whether its calls are those of most */
+	uint32_t steps;	 /* number of repetitions; 0 = no loop was found */
+	uint32_t length; /* number of calls in most repetitions */
+	int64_t *starts; /* start of each repetition, and the end of the last: steps + 1 entries */
+	bool *usual;	 /* for each repetition: whether it has the calls that most have */
 	int64_t median_ns;
 };
 

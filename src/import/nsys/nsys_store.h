@@ -27,14 +27,14 @@ struct nsys_name {
 
 enum nsys_lane_kind {
 	LANE_NONE,
-	LANE_CALLS,    /* of a thread: calls and ranges, which nest */
-	LANE_OVERHEAD, /* of a thread: the profiler's own overhead */
-	LANE_CPU,      /* of a thread: when it ran on a processor */
-	LANE_RANGES,   /* of a process: ranges that may start on one thread and end on another */
-	LANE_STREAM,   /* a stream of a device */
-	LANE_UNIFIED,  /* of a device: pages that unified memory moves between host and device */
-	LANE_WAITS,    /* of a stream: waits, which repeat calls of the host */
-	LANE_VALUES,   /* of a device: counters */
+	LANE_CALLS,    /* slices of a thread: calls and ranges, which nest */
+	LANE_OVERHEAD, /* slices of a thread: the profiler's own overhead */
+	LANE_CPU,      /* slices of a thread: when it ran on a processor */
+	LANE_RANGES, /* slices of a process: ranges that may start on one thread and end on another */
+	LANE_STREAM, /* a stream of a device */
+	LANE_UNIFIED, /* slices of a device: pages that unified memory moves between host and device */
+	LANE_WAITS,  /* slices of a stream: waits, which repeat calls of the host */
+	LANE_VALUES, /* values of a device's counters */
 	LANE_KINDS
 };
 

@@ -36,7 +36,7 @@ struct live_job { /* a process */
 	uint64_t dropped, dropped_marks, texts_lost, rings_lost;
 	/* number of slices that stand for several calls, and number of these calls */
 	uint64_t sampled, sampled_of;
-	uint64_t counted[RING_COUNTERS]; /* bytes so far */
+	uint64_t counted[RING_COUNTERS]; /* bytes counted so far, for each kind of call */
 	struct live_reads first, last;	 /* the system's counts at the first and last reading */
 	/* reads of its children, which the system adds to its own */
 	struct live_reads waited_for;

@@ -20,7 +20,7 @@ struct field {
 	uint8_t number;
 	uint8_t kind;
 	bool must;		 /* the field is required */
-	const struct shape *sub; /* for BYTES */
+	const struct shape *sub; /* shape of the sub-message, if the kind is BYTES */
 };
 
 struct shape {

@@ -450,7 +450,7 @@ static uint64_t keep_saved(struct daemon *d)
 	uint32_t removed;
 
 	if (incidents_find(&saved, d->mem, d->folder, NULL) != OW_OK)
-		return 0; /* trying again later */
+		return 0; /* it is tried again later */
 	removed = incidents_trim(&saved, d->folder, limit);
 	if (removed)
 		daemon_report(d,

@@ -22,7 +22,7 @@
 #include <poll.h>
 #include <sys/types.h>
 
-/* ---- the memory that a recorded process shares ----
+/* The memory that a recorded process shares.
  *
  * The process may belong to any user and may write anything there at any time. So values are copied before they are checked
  * and used, sizes are those of the file and not those that the memory claims, and memory that could be cut short is

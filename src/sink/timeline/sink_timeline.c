@@ -7,7 +7,7 @@
 #include "base/vec.h"
 #include "sink/timeline/lanes.h"
 
-/* ---- graph ----
+/* Graph.
  * One step of the graph view: a slice per run of every displayed op, on its device or on the accelerator's streams,
  * overlapping slices on several lanes, and flows from producers on other devices. The rules are tfprof's; its searches
  * are replaced by sorted arrays:

@@ -9,7 +9,7 @@
 #include "sink/timeline/lanes.h"
 #include "base/json_escape.h"
 
-/* ---- events ----
+/* Events.
  * Events as Python's json.dumps(…, indent=4) writes them: layout and escapes.
  *
  * 	events_open(e, 'X', "Op", name, pid, tid, ts);

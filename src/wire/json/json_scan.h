@@ -20,7 +20,7 @@
 
 #include "base/input.h"
 
-/* ---- json_classify.c: where the quotes and brackets are, 64 bytes at a time ----
+/* json_classify.c: finds where the quotes and brackets are, 64 bytes at a time.
  * One bit per byte: unescaped quotes, and opening and closing brackets outside strings. With these bits the scanner
  * passes over a string or a whole nested value by counting. Comments (// and slash-star) are not JSON but occur in
  * traces: their content gets no bits. AVX2 is used when the machine has it; the portable way finds the same bits. */

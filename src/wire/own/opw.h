@@ -208,7 +208,7 @@ ow_status opw_end_bytes(struct opw_writer *w, struct ow_error *err);
 /* Writes footer and trailer; *size becomes the size of the file. */
 ow_status opw_put_footer(struct opw_writer *w, uint64_t *size, struct ow_error *err);
 
-/* ---- recordings of running programs ----
+/* Recordings of running programs.
  *
  * A recording is made of segments of the kind OPW_LIVE, each with those of the blocks below that have rows.
  * live/record/recording.c writes them, import/own/live_read.c and live/follow read them. Readers skip blocks that they do

@@ -592,7 +592,7 @@ ow_status pbtxt_to_buf(struct str text, const struct pb_message *type, struct bu
 	return status;
 }
 
-/* ---- recognising a text ----
+/* Recognising a text.
  * Reads the names at the head of a file and follows them into messages, without reading values closely.
  */
 

@@ -466,7 +466,7 @@ bool text_string(struct text *t, int quote, uint64_t start, struct buf *out, boo
 	return true;
 }
 
-/* ---- scalars ----
+/* Scalars.
  * Numbers, booleans and enums, with the ranges of their types.
  */
 
@@ -633,7 +633,7 @@ bool text_bits(struct text *t, const struct pb_field_desc *field, bool allow_unk
 	}
 }
 
-/* ---- unknown fields ----
+/* Unknown fields.
  * Values are skipped token by token. Brackets have to match; nothing else is checked.
  */
 

@@ -414,7 +414,7 @@ ow_status checkpoint_read(const struct checkpoint *c, struct str name, struct ch
 	return status;
 }
 
-/* ---- values as text ----
+/* Values as text.
  * What tfprof shows for the value of a variable: brackets per dimension, elements followed by a blank.
  */
 

@@ -222,7 +222,7 @@ ow_status bundle_load(struct checkpoint *c, const struct sstable *table, const c
 	return status;
 }
 
-/* ---- the value of a variable ----
+/* The value of a variable.
  * The bytes of an entry from its data file, checked by their CRC and turned into this machine's byte order; strings; and
  * partitioned variables, put together from their slices.
  */

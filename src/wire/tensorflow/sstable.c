@@ -348,8 +348,8 @@ ow_status sstable_find(struct sstable_iter *it, struct str key, struct ow_error 
 	return OW_OK;
 }
 
-/* ---- snappy blocks: the unpacked length as a varint, then elements. The low two bits of an element's tag byte say
- * literal (0) or copy with an offset of 1, 2 or 4 bytes. ---- */
+/* Snappy blocks: the unpacked length as a varint, then elements. The low two bits of an element's tag byte say
+ * literal (0) or copy with an offset of 1, 2 or 4 bytes. */
 
 /* The densest element is a copy: 64 bytes out of 3. */
 #define MAX_RATIO 22
