@@ -8,7 +8,11 @@ man page. The lines after it, up to the next `$ `, are what it prints; without a
 - The command goes on over lines that end in a backslash.
 - Lines `tfprof> x` and `opwatch> x` are typed into the command; the prompts themselves are not compared.
 - `$ command  # exits 2` expects that exit status instead of 0.
-- `<!-- not run: why -->` (`.\\" not run: why` in a man page) just before a block leaves it out.
+- `<!-- not run: why -->` (`.\\" not run: why` in a man page) just before a block leaves it out, `# not run: why` at the end of a command
+  leaves out that command.
+- `<!-- with: tests/a.pb as logs/b.pb -->` before a block copies a file of the project into the scratch directory.
+- `<!-- file: train.py -->` before a code block of any language writes that block into the scratch directory.
+- `<!-- needs: command -->` before a block leaves it out where the command fails.
 
 With --update the shown output of examples in .md files becomes what is printed now, where it has no `...` and nothing is
 typed; read the diff before you commit it.
@@ -26,7 +30,8 @@ import sys
 import tempfile
 from collections import namedtuple
 
-Example = namedtuple("Example", "line command typed output status")
+Example = namedtuple("Example", "line command typed output status needs files")
+Block = namedtuple("Block", "lines needs files")
 WITHOUT_SQL = re.compile("SQL needs DuckDB|built without SQL")  # an optional part: such examples are passed over
 PROMPT = re.compile(r"^(?:tfprof|opwatch)> ?", re.M)
 ROFF = [(r"\\f(?:[A-Z]|\([A-Z]{2}|\[[A-Z]*\])", ""), (r"\\-", "-"), (r"\\\(aq", "'"), (r"\\\(dq", '"'), (r"\\&", ""),
@@ -34,21 +39,31 @@ ROFF = [(r"\\f(?:[A-Z]|\([A-Z]{2}|\[[A-Z]*\])", ""), (r"\\-", "-"), (r"\\\(aq", 
 
 
 def blocks(text, is_man):
-    """The example blocks of a document, each a list of (line number, text)."""
-    begin = r"\.(EX|nf)\b" if is_man else r"\s*```console\s*$"
+    """The example blocks of a document; files are (path, text of the document or path in the project)."""
+    begin = r"\.(EX|nf)\b" if is_man else r"\s*```(\w*)\s*$"
     end = r"\.(EE|fi)\b" if is_man else r"\s*```\s*$"
     skip = r'\.\\" *not run:' if is_man else r"\s*<!-- *not run:"
-    block, skipped = None, False
+    block, kind, skipped, needs, files, name = None, None, False, None, [], None
     for number, line in enumerate(text.splitlines(), 1):
         if block is None:
-            if re.match(begin, line):
-                block = []
+            opened, remark = re.match(begin, line), re.match(r"\s*<!-- *(with|file|needs): *(.*?) *-->", line)
+            if opened:
+                block, kind = [], "console" if is_man else opened[1]
+            elif remark and remark[1] == "with":
+                files.append(tuple(reversed(remark[2].split(" as "))))
+            elif remark and remark[1] == "file":
+                name = remark[2]
+            elif remark:
+                needs = remark[2]
             elif line.strip():
-                skipped = bool(re.match(skip, line))
+                skipped, needs, name = bool(re.match(skip, line)), None, None
         elif re.match(end, line):
-            if not skipped:
-                yield block
-            block, skipped = None, False
+            if name:
+                files.append((name, "".join(content + "\n" for _, content in block).encode()))
+            elif kind == "console" and not skipped:
+                yield Block(block, needs, files)
+                files = []
+            block, skipped, needs, name = None, False, None, None
         else:
             if is_man:
                 for pattern, plain in ROFF:
@@ -60,8 +75,9 @@ def examples(text, is_man=False):
     """The examples of a document's text."""
     found = []
     for block in blocks(text, is_man):
-        indent = min((len(t) - len(t.lstrip()) for _, t in block if t.strip()), default=0)
-        lines = [(n, t[indent:].rstrip()) for n, t in block]
+        indent = min((len(t) - len(t.lstrip()) for _, t in block.lines if t.strip()), default=0)
+        lines = [(n, t[indent:].rstrip()) for n, t in block.lines]
+        files = block.files
         while lines:
             number, line = lines.pop(0)
             if not line.startswith("$ "):
@@ -75,7 +91,10 @@ def examples(text, is_man=False):
                 (typed if prompt else output).append(shown[prompt.end():] if prompt else shown)
             exits = re.search(r"\s+# exits (\d+)$", command)
             command = command[:exits.start()] if exits else command
-            found.append(Example(number, command, typed, output, int(exits[1]) if exits else 0))
+            if re.search(r"\s+# not run: ", command):
+                continue
+            found.append(Example(number, command, typed, output, int(exits[1]) if exits else 0, block.needs, files))
+            files = []
     return found
 
 
@@ -101,8 +120,24 @@ def start(example, cwd, env):
                           errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def run(example, cwd, env):
+def put_files(example, root, cwd):
+    """Writes the files that the example's block reads."""
+    for name, content in example.files:
+        path = pathlib.Path(cwd, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else (root / content).read_bytes())
+
+
+def can_run(example, cwd, env):
+    return not example.needs or subprocess.run(["bash", "-c", example.needs], cwd=cwd, env=env, stdin=subprocess.DEVNULL,
+                                               capture_output=True, timeout=120).returncode == 0
+
+
+def run(example, cwd, env, root=pathlib.Path(".")):
     """None when the example does what it shows, else a text that says what it did."""
+    put_files(example, root, cwd)
+    if not can_run(example, cwd, env):
+        return None
     done = start(example, cwd, env)
     if WITHOUT_SQL.search(done.stdout):
         return None
@@ -123,6 +158,8 @@ def scratch(root, binary, directory):
         os.makedirs(f"{directory}/{place}")
         for name in ("opwatch", "tfprof"):
             os.symlink(binary, f"{directory}/{place}/{name}")
+    if os.path.exists("/usr/bin/python3"):  # the one with the distribution's packages
+        os.symlink("/usr/bin/python3", f"{directory}/bin/python3")
     if (root / "samples").is_dir():
         shutil.copytree(root / "samples", f"{directory}/samples")
     env = {k: v for k, v in os.environ.items() if not k.startswith(("OPWATCH_", "XDG_", "LC_")) and k != "COLUMNS"}
@@ -149,6 +186,7 @@ def update_document(path, root, binary):
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:  # a job may still end in it
         env = scratch(root, binary, directory)
         for example in found:
+            put_files(example, root, directory)
             done = start(example, directory, env)
             if done.returncode == example.status and can_update(path, example):
                 changed.append((example, done.stdout))
@@ -162,7 +200,7 @@ def run_document(path, root, binary):
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:  # a job may still end in it
         env = scratch(root, binary, directory)
         for example in found:
-            wrong = run(example, directory, env)
+            wrong = run(example, directory, env, root)
             if wrong is not None:
                 failed += 1
                 print(f"{path.relative_to(root)}:{example.line}: $ {example.command}\n{wrong}\n")

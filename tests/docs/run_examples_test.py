@@ -19,6 +19,16 @@ class Examples(unittest.TestCase):
         self.assertEqual(r.examples("<!-- not run: needs a network -->\n```console\n$ x\n```\n"), [])
         self.assertEqual(len(r.examples("<!-- not run: x -->\ntext\n```console\n$ x\n```\n")), 1)
 
+    def test_one_command_is_not_run(self):
+        self.assertEqual([e.command for e in r.examples("```console\n$ x  # not run: needs a cluster\n$ y\n```\n")], ["y"])
+
+    def test_files_and_needs(self):
+        text = ("<!-- file: a/x.py -->\n```python\nprint(1)\n```\nwords\n<!-- with: samples/b as b -->\n<!-- needs: false -->\n"
+                "```console\n$ x\n$ y\n```\n\n```console\n$ z\n```\n")
+        x, y, z = r.examples(text)
+        self.assertEqual((x.needs, x.files), ("false", [("a/x.py", b"print(1)\n"), ("b", "samples/b")]))
+        self.assertEqual((y.needs, y.files, z.needs, z.files), ("false", [], None, []))
+
     def test_continued_command(self):
         self.assertEqual(r.examples("```console\n$ echo a \\\n    b\nout\n```\n")[0].command, "echo a b")
 
@@ -56,6 +66,12 @@ class Running(unittest.TestCase):
     def run_one(self, text):
         with tempfile.TemporaryDirectory() as directory:
             return r.run(r.examples("```console\n" + text + "```\n")[0], directory, dict(os.environ))
+
+    def test_needs(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for needs, failed in (("false", False), ("true", True)):
+                example = r.examples(f"<!-- file: f -->\n```\ntext\n```\n<!-- needs: {needs} -->\n```console\n$ cat f; false\n```\n")[0]
+                self.assertEqual(r.run(example, directory, dict(os.environ)) is not None, failed)
 
     def test_good(self):
         self.assertIsNone(self.run_one("$ echo a; echo b >&2\na\nb\n"))
