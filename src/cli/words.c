@@ -4,6 +4,7 @@
  */
 #include "cli/words.h"
 
+#include "base/human.h"
 #include "base/json_escape.h"
 
 const char *words_time(char to[WORDS_NUMBER], double us)
@@ -153,8 +154,14 @@ size_t words_name(FILE *to, struct str name, size_t room)
 		put_printable(to, name);
 		return utf8_width(name);
 	}
-	shown = utf8_fit(name, room ? room - 1 : 0);
-	put_printable(to, shown);
-	fputs("…", to);
+	if (name.ptr[0] == '/') { /* paths differ in their last part */
+		shown = human_fit_end(name, room ? room - 1 : 0);
+		fputs("…", to);
+		put_printable(to, shown);
+	} else {
+		shown = utf8_fit(name, room ? room - 1 : 0);
+		put_printable(to, shown);
+		fputs("…", to);
+	}
 	return utf8_width(shown) + 1;
 }

@@ -21,7 +21,7 @@ const char *words_plural(uint64_t count);
  * stands in the indentation of the first line. What could drive a terminal becomes U+FFFD. */
 void words_wrap(FILE *to, const char *mark, const char *text, uint32_t indent, uint32_t width);
 
-/* Writes at most `room` columns of a name in the same way; returns the columns taken. */
+/* Writes at most `room` columns of a name in the same way, the last ones of a path; returns the columns taken. */
 size_t words_name(FILE *to, struct str name, size_t room);
 
 /* Write a text as a JSON string with its quotes, and as a CSV field (RFC 4180). */

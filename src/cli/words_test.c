@@ -51,11 +51,34 @@ static void paragraphs(void **state)
 	expect_wrapped("", "", 2, 10, "  \n");
 }
 
+static void expect_name(const char *name, size_t room, const char *want)
+{
+	char *got;
+	size_t len;
+	FILE *to = open_memstream(&got, &len);
+
+	assert_non_null(to);
+	assert_int_equal(words_name(to, str_from(name), room), utf8_width(str_from(want)));
+	fclose(to);
+	assert_string_equal(got, want);
+	free(got);
+}
+
+static void names(void **state)
+{
+	(void)state;
+	expect_name("gemm<float>", 20, "gemm<float>");
+	expect_name("gemm<float>", 6, "gemm<…");
+	expect_name("/home/me/model.py:22", 12, "…model.py:22");
+	expect_name("/a", 1, "…");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(paragraphs),
+		cmocka_unit_test(names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

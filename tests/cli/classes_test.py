@@ -137,6 +137,18 @@ class Classes(unittest.TestCase):
                 t.call("cudaFree", 360000, 20000 if initialisation else 200000)
                 self.assertEqual(self.shares(t)["initialisation"], initialisation)
 
+    def test_freeing_at_the_end_is_not_initialisation(self):
+        """Two long cudaFree behind all work, as with managed memory."""
+        t = Trace()
+        t.step(0, 0, 900000)
+        t.call("cudaMallocManaged", 0, 350000)
+        t.call("cudaMallocManaged", 350000, 50)
+        t.call("cudaLaunchKernel", 400000, 50, ("kernel", "add", 400060, 100000))
+        t.call("cudaFree", 510000, 170000)
+        t.call("cudaFree", 690000, 195000)
+        got = self.shares(t)
+        self.assertEqual((got["initialisation"], got["allocation"]), (350000, 365050))
+
     def test_only_a_warm_up(self):
         """Nothing is said to be well where initialisation hides the work."""
         t = Trace()

@@ -66,6 +66,7 @@ struct once {
 	uint32_t *group_of;		  /* group of each op, + 1 */
 	uint32_t group_count;
 	int64_t *first_ns; /* for each op that candidates launched: start of its first run */
+	int64_t last_ns;   /* start of the last work of a device */
 };
 
 /* Returns whether a call only asks for a property, which cannot take long. */
@@ -181,9 +182,11 @@ static void find_first_runs(struct once *o)
 
 		if (!interpret_on_device(x, t))
 			continue;
-		for (uint32_t i = track->first; i < track->last; i++)
+		for (uint32_t i = track->first; i < track->last; i++) {
+			o->last_ns = MAX(o->last_ns, e->ts_ns[i]);
 			if (o->first_ns[e->op[i].v])
 				o->first_ns[e->op[i].v] = MIN(o->first_ns[e->op[i].v], e->ts_ns[i]);
+		}
 	}
 }
 
@@ -201,6 +204,16 @@ static bool launches_first(const struct once *o, const struct candidate *c)
 	       delay < e->dur_ns[c->event];
 }
 
+/* Returns whether a call frees memory when the device has done its work: it makes nothing ready. */
+static bool is_at_end(const struct once *o, const struct candidate *c)
+{
+	const struct event_table *e = &o->x->m->event;
+
+	return e->phase[c->event] == PHASE_ALLOCATION && e->ts_ns[c->event] > o->last_ns &&
+	       o->last_ns != INT64_MIN &&
+	       str_has(interpret_text(o->x, interpret_name(o->x, c->event)), STR("Free"));
+}
+
 static bool initialises(const struct once *o, const struct candidate *c)
 {
 	const struct interpret *x = o->x;
@@ -212,7 +225,7 @@ static bool initialises(const struct once *o, const struct candidate *c)
 		return true;
 	if (group->count < GROUP_FEW)
 		group = &o->all;
-	if (!launches_first(o, c))
+	if (is_at_end(o, c) || !launches_first(o, c))
 		return false;
 	/* Every kernel has a first launch, which may load its module, so there may be many long launches. A first
 	 * copy loads nothing. */
@@ -275,7 +288,7 @@ static ow_status find_initialisation(struct once *o)
 
 ow_status interpret_calls(struct interpret *x)
 {
-	struct once o = { .x = x };
+	struct once o = { .x = x, .last_ns = INT64_MIN };
 	ow_status status;
 
 	find_waiting_copies(x);
