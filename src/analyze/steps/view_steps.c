@@ -2,7 +2,7 @@
  * view_steps.c: the view `steps`: one row per step, and per rank if there are several, in order of their numbers: start, duration, the share of
  * each phase (phases.h), and whether it is an outlier. Steps of sources that are not classified have no phases: these columns are unknown,
  * not zero. A step is an outlier if it takes more than 1.5 times the median, or is more than three standard deviations above the mean;
- * with less than three steps there are no outliers.
+ * with less than three steps there are no outliers. Steps of different jobs are not compared.
  *
  * The first half divides a step as XProf does: of everything that goes on in a moment, the category with the highest priority gets it, on
  * whatever thread or stream. The step of a device lasts from its first to its last work on the device that takes longest, unless its
@@ -51,8 +51,10 @@ struct step_divider {
 	const struct model *m;
 	struct arena *arena;
 	struct xprof_step *out;
-	bool has_device;
-	uint8_t *part_of;	  /* for each string: part of a host event with that name, + 1 */
+	bool *is_xprof, *devices; /* by source: XProf wrote it; it has work of a device */
+	bool has_device;	  /* of the source of the window */
+	uint8_t *part_of
+		[2]; /* for each string: part of a host event with that name, + 1; with a device: [1] */
 	uint32_t *first, *events; /* events by step: those of step s begin at events[first[s]] */
 	struct mark *marks;
 	size_t count, cap;
@@ -91,7 +93,7 @@ static str_id name_of(const struct model *m, uint32_t event)
 
 static enum xprof_part host_part(const struct step_divider *k, uint32_t event)
 {
-	uint8_t *part = &k->part_of[name_of(k->m, event).v];
+	uint8_t *part = &k->part_of[k->has_device][name_of(k->m, event).v];
 
 	if (!*part)
 		*part = (uint8_t)(part_of_name(k, model_str(k->m, name_of(k->m, event))) + 1);
@@ -252,6 +254,9 @@ static bool add_window(struct step_divider *k, uint32_t window)
 	struct span_ps marker = { 0 }, device = { 0 }, step;
 	bool host = false;
 
+	if (!k->is_xprof[k->m->window.source[window].v])
+		return true;
+	k->has_device = k->devices[k->m->window.source[window].v];
 	k->base = k->m->window.start_ns[window];
 	if (!collect_step(k, window, &marker, &device, &host))
 		return false;
@@ -264,15 +269,25 @@ static bool add_window(struct step_divider *k, uint32_t window)
 	return true;
 }
 
-static bool has_device(const struct model *m)
+/* Finds the sources that XProf wrote, and those with work of a device; false without memory. */
+static bool find_sources(struct step_divider *k)
 {
+	const struct model *m = k->m;
+
+	k->is_xprof = ARENA_ARRAY(k->arena, bool, m->source.count);
+	k->devices = ARENA_ARRAY(k->arena, bool, m->source.count);
+	if (!k->is_xprof || !k->devices)
+		return false;
 	for (uint32_t t = 1; t < m->track.count; t++)
 		if (track_work(m, (track_id){ t }) == WORK_DEVICE)
-			return true;
-	return false;
+			k->devices[m->track.source[t].v] = true;
+	for (uint32_t e = 1; e < m->event.count; e++)
+		if (m->op.flags[m->event.op[e].v] & OP_FRAMEWORK)
+			k->is_xprof[m->track.source[m->event.track[e].v].v] = true;
+	return true;
 }
 
-static bool is_xprof(const struct model *m)
+static bool has_xprof(const struct model *m)
 {
 	for (uint32_t i = 1; i < m->op.count; i++)
 		if (m->op.flags[i] & OP_FRAMEWORK)
@@ -288,12 +303,12 @@ static ow_status xprof_steps_make(const struct model *m, struct arena *arena,
 	bool ok;
 
 	*out = NULL;
-	if (!is_xprof(m))
+	if (!has_xprof(m))
 		return OW_OK;
-	k.has_device = has_device(m);
 	k.out = ARENA_ARRAY(arena, struct xprof_step, m->window.count);
-	k.part_of = ARENA_ARRAY(arena, uint8_t, m->strings.count);
-	ok = k.out && k.part_of && index_events(&k);
+	for (unsigned i = 0; i < ARRAY_COUNT(k.part_of); i++)
+		k.part_of[i] = ARENA_ARRAY(arena, uint8_t, m->strings.count);
+	ok = k.out && k.part_of[0] && k.part_of[1] && find_sources(&k) && index_events(&k);
 	for (uint32_t w = 1; ok && w < m->window.count; w++)
 		ok = add_window(&k, w);
 	mem_free(m->mem, k.marks, k.cap * sizeof(*k.marks));
@@ -363,7 +378,7 @@ struct steps {
 	struct step_row *rows;
 	uint32_t row_count;
 	int64_t origin;
-	double limit; /* duration above which a step is an outlier */
+	double *limits; /* for each job: duration above which a step is an outlier */
 	struct ow_error *err;
 };
 
@@ -473,7 +488,35 @@ static void add_plain_row(struct steps *s, uint32_t step)
 	};
 }
 
-static void make_rows(struct steps *s)
+/* Adds rows for the marked steps of sources without phases, whose numbers other sources may have as well. */
+static bool add_marked_rows(struct steps *s)
+{
+	const struct model *m = s->m;
+	bool *has_phases = ARENA_ARRAY(&s->scratch, bool, m->source.count);
+
+	if (!has_phases)
+		return false;
+	for (uint32_t i = 0; i < s->phases.window_count; i++)
+		has_phases[s->phases.windows[i].source.v] = true;
+	for (uint32_t w = 1; w < m->window.count; w++) {
+		uint32_t step = m->window.step[w].v, source = m->window.source[w].v;
+		int64_t start = m->window.start_ns[w], end = m->window.end_ns[w];
+
+		if (has_phases[source] || !filter_step(&s->filter, m->window.step[w]) ||
+		    !filter_source(&s->filter, m, m->window.source[w]) ||
+		    !filter_clip(&s->filter, &start, &end))
+			continue;
+		s->sums[step].rows++;
+		s->rows[s->row_count++] = (struct step_row){ .step = step,
+							     .source = source,
+							     .number = m->step.number[step],
+							     .start = start,
+							     .duration = span_length(start, end) };
+	}
+	return true;
+}
+
+static bool make_rows(struct steps *s)
 {
 	const struct model *m = s->m;
 
@@ -492,9 +535,12 @@ static void make_rows(struct steps *s)
 			.window = w,
 		};
 	}
+	if (!add_marked_rows(s))
+		return false;
 	for (uint32_t i = 1; i < m->step.count; i++)
 		if (!s->sums[i].rows)
 			add_plain_row(s, i);
+	return true;
 }
 
 static int by_number_and_rank(const void *a, const void *b, void *arg)
@@ -569,39 +615,65 @@ static ow_status count_events(struct steps *s)
 	return ok ? OW_OK : error_no_memory(s->err);
 }
 
-static int by_value(const void *a, const void *b)
+/* The number of a row's job; 0 for steps without a source. */
+static uint32_t job_of(const struct steps *s, const struct step_row *row)
 {
-	const int64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
+	return row->source ? s->m->source.run[row->source] : 0;
 }
 
-/* Computes the duration above which a step is an outlier; INFINITY if there are too few steps. */
-static ow_status find_limit(struct steps *s)
+struct step_length {
+	uint32_t job;
+	int64_t ns;
+};
+
+static int by_job_and_length(const void *a, const void *b)
+{
+	const struct step_length *x = a, *y = b;
+
+	if (x->job != y->job)
+		return x->job < y->job ? -1 : 1;
+	return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+/* Returns the duration above which a step is an outlier among `count` steps in ascending order; INFINITY if these are too few. */
+static double limit_of(const struct step_length *steps, uint32_t count)
 {
 	double sum = 0, squares = 0, mean, sigma, median;
-	int64_t *values = ARENA_ARRAY(&s->scratch, int64_t, s->row_count);
-	uint32_t known = 0, below, above;
 
-	s->limit = (double)INFINITY;
-	if (!values)
+	if (count < OUTLIER_MIN_STEPS)
+		return (double)INFINITY;
+	for (uint32_t i = 0; i < count; i++)
+		sum += (double)steps[i].ns;
+	mean = sum / count;
+	for (uint32_t i = 0; i < count; i++)
+		squares += ((double)steps[i].ns - mean) * ((double)steps[i].ns - mean);
+	sigma = sqrt(squares / count);
+	median = (double)steps[(count - 1) / 2].ns / 2 + (double)steps[count / 2].ns / 2;
+	return MIN(OUTLIER_MEDIANS * median, mean + OUTLIER_SIGMAS * sigma);
+}
+
+/* Steps of different jobs are not compared. */
+static ow_status find_limits(struct steps *s)
+{
+	struct step_length *steps = ARENA_ARRAY(&s->scratch, struct step_length, s->row_count);
+	uint32_t known = 0, jobs = 0;
+
+	for (uint32_t i = 1; i < s->m->source.count; i++)
+		jobs = MAX(jobs, s->m->source.run[i]);
+	s->limits = ARENA_ARRAY(&s->scratch, double, (size_t)jobs + 1);
+	if (!steps || !s->limits)
 		return error_no_memory(s->err);
 	for (uint32_t i = 0; i < s->row_count; i++)
 		if (s->rows[i].duration != TIME_UNKNOWN)
-			values[known++] = s->rows[i].duration;
-	if (known < OUTLIER_MIN_STEPS)
-		return OW_OK;
-	for (uint32_t i = 0; i < known; i++)
-		sum += (double)values[i];
-	mean = sum / known;
-	for (uint32_t i = 0; i < known; i++)
-		squares += ((double)values[i] - mean) * ((double)values[i] - mean);
-	sigma = sqrt(squares / known);
-	qsort(values, known, sizeof(*values), by_value);
-	below = (known - 1) / 2;
-	above = known / 2;
-	median = (double)values[below] / 2 + (double)values[above] / 2;
-	s->limit = MIN(OUTLIER_MEDIANS * median, mean + OUTLIER_SIGMAS * sigma);
+			steps[known++] =
+				(struct step_length){ job_of(s, &s->rows[i]), s->rows[i].duration };
+	if (known)
+		qsort(steps, known, sizeof(*steps), by_job_and_length);
+	for (uint32_t first = 0, end; first < known; first = end) {
+		for (end = first + 1; end < known && steps[end].job == steps[first].job; end++)
+			;
+		s->limits[steps[first].job] = limit_of(steps + first, end - first);
+	}
 	return OW_OK;
 }
 
@@ -716,7 +788,8 @@ static void add_row(const struct steps *s, struct table *out, const struct step_
 		 step->duration == TIME_UNKNOWN ? TIME_UNKNOWN
 						: span_length(s->origin, step->start));
 	table_set_int(out, row, COLUMN_OUTLIER,
-		      step->duration != TIME_UNKNOWN && (double)step->duration > s->limit);
+		      step->duration != TIME_UNKNOWN &&
+			      (double)step->duration > s->limits[job_of(s, step)]);
 	table_set_int(out, row, COLUMN_EVENTS, step->events);
 	set_sums(s, out, row, step);
 	set_xprof(s, out, row, step);
@@ -762,16 +835,17 @@ static ow_status list_steps(struct steps *s, struct table *out)
 	OW_TRY(phases_analyse(m, &s->filter, &s->phases, s->err));
 	s->sums = ARENA_ARRAY(&s->scratch, struct step_sums, m->step.count ? m->step.count : 1);
 	s->rows = ARENA_ARRAY(&s->scratch, struct step_row,
-			      (size_t)m->step.count + s->phases.window_count);
+			      (size_t)m->step.count + s->phases.window_count + m->window.count);
 	if (!s->sums || !s->rows)
 		return error_no_memory(s->err);
 	s->origin = model_trace_start(m);
 	OW_TRY(steady_times(m, &s->phases, &s->scratch, &s->times, s->err));
 	add_up(s);
-	make_rows(s);
+	if (!make_rows(s))
+		return error_no_memory(s->err);
 	qsort_r(s->rows, s->row_count, sizeof(*s->rows), by_number_and_rank, s);
 	OW_TRY(count_events(s));
-	OW_TRY(find_limit(s));
+	OW_TRY(find_limits(s));
 	OW_TRY(xprof_steps_make(m, &s->scratch, &s->xprof, s->err));
 	for (uint32_t i = 0; i < s->row_count; i++)
 		if (s->rows[i].window || s->rows[i].events || s->filter.rank < 0)
