@@ -198,6 +198,26 @@ class Rules(unittest.TestCase):
             if row["accelerator_ns"] and row["name"] in sums and len({e["source_id"] for e in in_steps}) == 1:
                 self.assertAlmostEqual(row["accelerator_ns"], sums[row["name"]] / steps, delta=2, msg=row["name"])
 
+    def check_phases(self, path):
+        """The events of a phase in steady steps are its time, exactly, where one rank has one device. Time on the host may be longer: what
+        runs between the recorded calls of a thread counts, too."""
+        phases = [r for r in view("phases", path) if r["device"] != "all"]
+        if len({(r["rank"], r["device"]) for r in phases}) != 1 or any(r["job"] is not None for r in phases):
+            return
+        events = sql("SELECT ts, dur, phase, track_kind FROM event WHERE dur IS NOT NULL", path)
+        steps = sql("SELECT start_ns AS b, start_ns + dur AS e FROM step WHERE NOT whole AND steady AND dur IS NOT NULL", path)
+        steps = steps or sql("SELECT start_ns AS b, start_ns + dur AS e FROM step WHERE NOT whole AND dur IS NOT NULL", path)
+        steps = steps or [{"b": min(e["ts"] for e in events), "e": max(e["ts"] + e["dur"] for e in events)}]
+        for row in phases:
+            if row["phase"] in ("host", "idle", "between", "run_queue"):
+                continue
+            mine = [e for e in events if e["phase"] == row["phase"]]
+            # the host waits in a synchronisation, whatever else shows it
+            on_device = [e for e in mine if e["track_kind"] not in ("host", "derived") and row["phase"] != "synchronisation"]
+            spans = [(max(s["b"], e["ts"]), min(s["e"], e["ts"] + e["dur"])) for e in on_device or [e for e in mine if e["track_kind"] == "host"]
+                     for s in steps if e["ts"] < s["e"] and e["ts"] + e["dur"] > s["b"]]
+            self.assertEqual(row["total_ns"], union(spans), row["phase"])
+
     def check_advice(self, path, rows):
         """Sentences about a recording without steps do not speak of steps; a part of the recording saves no more than itself."""
         advice = json.loads(run("advise", "--json", path))
@@ -282,6 +302,7 @@ class Rules(unittest.TestCase):
         rows = self.check_steps(path)
         self.check_devices(path, rows)
         self.check_sums(path, rows)
+        self.check_phases(path)
         self.check_advice(path, rows)
         self.check_numbers(path, rows)
         self.check_words(path, rows)
@@ -385,6 +406,34 @@ class Rules(unittest.TestCase):
             self.assertEqual([r["job"] for r in view("sources", one, two)], [1, 2])
             self.assertIn("2 different jobs", run(one, two).decode())
             self.assertEqual([r["run"] for r in json.loads(run("ask", "compare_steps", one, two, "--json"))["rows"]], ["one1", "one2"])
+
+    def test_corpus_beside_an_unrelated_file(self):
+        """Whatever is known of a step is the same beside another job; sums of ops are of a step's number, and unknown where two jobs have it."""
+        if not CORPUS:
+            self.skipTest("OPWATCH_CORPUS is not set")
+        rng = random.Random(SEED + 6)
+        alone = {name: view("steps", pathlib.Path(CORPUS, name)) for name in SAMPLE}
+        for name in SAMPLE:
+            other = rng.choice([n for n in SAMPLE if n.split("/")[0] != name.split("/")[0]])
+            path = pathlib.Path(CORPUS, name)
+            with self.subTest(name, other=other):
+                both = [r for r in view("steps", path, pathlib.Path(CORPUS, other)) if r["source"] in (str(path), None)]
+                shared = {r["step"] for r in alone[name]} & {r["step"] for r in alone[other]}
+                for row, mate in zip(alone[name], both, strict=True):
+                    for key, value in row.items():
+                        if key in ("source", "start_ns", "step") or (shared and key in ("cpu_ns", "accelerator_ns", "ops", "peak_bytes")):
+                            continue
+                        self.assertEqual(mate[key], value, key)
+
+    def test_steps_without_phases_beside_the_same_numbers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            events = [{"ph": "X", "name": "compute", "pid": w, "tid": 0, "ts": 1000 * step + 10 * w, "dur": 700, "args": {"step": 10 + step}}
+                      for step in range(4) for w in range(3)]
+            plain = write(folder / "plain.json", {"traceEvents": events})
+            other = write(folder / "other.json", job(random.Random(SEED + 7))[0])
+            both = [(r["step"], r["duration_ns"]) for r in view("steps", plain, other) if r["source"] == str(plain)]
+            self.assertEqual(both, [(10 + i, 720000) for i in range(4)])
 
     def test_ranks_of_one_job(self):
         rng = random.Random(SEED + 3)
