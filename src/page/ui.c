@@ -13,6 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* Priorities of the threads that read files and build tiles: the browser starts and paints in that time, and goes first. */
+#define LOAD_NICE 5
 #define BUILD_NICE 10
 #define STATE_WAIT_NS 200000000
 
@@ -349,13 +351,19 @@ static ow_status arrange(struct ow_ui *ui, struct ow_error *err)
 	return OW_OK;
 }
 
+/* Lowers the priority of this thread, and of those that it starts, for good. */
+static void lower_priority(int nice)
+{
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), nice); /* on Linux, a thread has one */
+}
+
 /* Builds the dense tiles of every row, so that requests rarely have to; a handler that needs one first builds it itself. The browser
  * starts and paints the first page in that time: this thread only takes what it leaves of the processors. */
 static void build_tiles(struct ow_ui *ui)
 {
 	bool going_on = true;
 
-	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), BUILD_NICE); /* Linux: of this thread */
+	lower_priority(BUILD_NICE);
 	for (uint32_t row = 0; going_on && !atomic_load(&ui->cancelled); row++) {
 		struct reading reading;
 		struct ow_error err = { 0 };
@@ -387,6 +395,7 @@ static void *load(void *arg)
 	struct ow_error err = { 0 };
 	ow_status status;
 
+	lower_priority(LOAD_NICE);
 	page_mark_files(ui);
 	status = ow_profile_open(ui->paths, ui->path_count, &ui->open, &ui->profile, &err);
 

@@ -1,5 +1,6 @@
 // sql.tsx: the page SQL: statements over all tables of the profile, named queries as a start, the tables with their
 // columns. Queries only read, and the server limits their time and size.
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { change, go, param } from "../address";
 import { post, type Column, type Row, type Table as TableData } from "../api";
@@ -69,6 +70,22 @@ function ResultChart(p: { table: TableData; onOpen?: (row: Row) => void }) {
   );
 }
 
+const KEYWORDS = "all and any as asc between by case cast count cross desc describe distinct else end except exists explain filter first from full group having in inner intersect interval is join last left like limit not null nulls offset on or order outer over partition pivot qualify recursive right rows select show some summarize then union unnest using values when where window with".split(" ");
+const TOKENS = /(--[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|('(?:[^']|'')*'?)|("(?:[^"]|"")*"?)|\b(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\b|\b([A-Za-z_]\w*)\b/gi;
+
+/** The statement with colours: words of the language, texts, numbers, remarks. It lies behind the text that one types. */
+function coloured(text: string) {
+  const out: ComponentChildren[] = [];
+  let at = 0;
+  for (const match of text.matchAll(TOKENS)) {
+    const kind = match[1] ? "remark" : match[2] ? "text" : match[4] ? "number" : match[5] && KEYWORDS.includes(match[5].toLowerCase()) ? "word" : "";
+    if (!kind) continue;
+    out.push(text.slice(at, match.index), <span class={kind}>{match[0]}</span>);
+    at = (match.index ?? 0) + match[0].length;
+  }
+  return [...out, text.slice(at)];
+}
+
 export function SqlPage() {
   const queries = useAnswer<Query[]>("/api/queries");
   const tables = useAnswer<TableInfo[]>("/api/tables");
@@ -78,6 +95,7 @@ export function SqlPage() {
   const [running, setRunning] = useState(false);
   const [took, setTook] = useState(0);
   const stop = useRef<AbortController | null>(null);
+  const painted = useRef<HTMLPreElement>(null);
   const [hint, setHint] = useState("");
   const run = (statement: string, first = false) => {
     stop.current?.abort();
@@ -128,12 +146,15 @@ export function SqlPage() {
     <div class="page sql-page">
       <div>
         <Panel title="SQL" remark="Ctrl-Enter runs; times are nanoseconds; queries only read">
-          <textarea aria-label="SQL statement" spellcheck={false} rows={9} value={text} onInput={(e) => setText(e.currentTarget.value)} onKeyDown={(e) => {
-            if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
-              submit();
-              e.preventDefault();
-            }
-          }} />
+          <div class="editor">
+            <pre aria-hidden="true" ref={painted}>{coloured(text)}{"\n"}</pre>
+            <textarea aria-label="SQL statement" spellcheck={false} rows={9} value={text} onInput={(e) => setText(e.currentTarget.value)} onScroll={(e) => painted.current?.scrollTo(e.currentTarget.scrollLeft, e.currentTarget.scrollTop)} onKeyDown={(e) => {
+              if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
+                submit();
+                e.preventDefault();
+              }
+            }} />
+          </div>
           <div class="bar">
             <button type="button" onClick={submit} disabled={running}>run</button>
             {running && <button type="button" onClick={() => {
@@ -156,7 +177,7 @@ export function SqlPage() {
         {hint && !error && !result && <Empty>{hint}</Empty>}
         {running && !result && <Waiting what="The statement runs." />}
         {result && (
-          <Panel title="Result" remark={<span>{format.plural(result.rows.length, "row")}, {took.toFixed(0)} ms{leads ? "; a row opens its time in the timeline" : ""} {canDraw(result) && <button type="button" class={chart ? "on" : ""} aria-pressed={chart} onClick={() => setChart(!chart)}>chart</button>} <button type="button" onClick={() => saveAs("csv")}>save CSV</button> <button type="button" onClick={() => saveAs("parquet")}>save Parquet</button></span>} copies={{ command: command("sql", text.replace(/\s+/g, " ")), sql: text, markdown: () => toMarkdown(result.columns, result.rows), csv: () => toCsv(result.columns, result.rows) }}>
+          <Panel title="Result" remark={<span>{format.plural(result.rows.length, "row")}, {took.toFixed(0)} ms{leads ? "; a row opens its time in the timeline" : ""} {canDraw(result) && <button type="button" class={chart ? "on" : ""} aria-pressed={chart} onClick={() => setChart(!chart)}>chart</button>} <button type="button" onClick={() => saveAs("csv")}>save CSV</button> <button type="button" onClick={() => saveAs("parquet")}>save Parquet</button></span>} copies={{ command: command("sql", text.includes("--") ? text.trim() : text.replace(/\s+/g, " ")), sql: text, markdown: () => toMarkdown(result.columns, result.rows), csv: () => toCsv(result.columns, result.rows) }}>
             {chart && canDraw(result) && <ResultChart table={result} onOpen={leads ? openRow : undefined} />}
             {result.rows.length ? <Table label="result" keepEmpty columns={result.columns} rows={result.rows} height={Math.max(10, Math.floor((window.innerHeight - 430) / 24))} onOpen={leads ? openRow : undefined} /> : <Empty>The statement ran and gave no rows: its conditions match nothing in these files.</Empty>}
           </Panel>

@@ -320,7 +320,7 @@ function Timeline(p: { store: Store }) {
         )}
         <span class="spacer" />
         <label class="grouping">
-          by{" "}
+          <span>by </span>
           <select aria-label="group tracks by" value={choices.group} onChange={(e) => change({ group: e.currentTarget.value, fold: "" })}>
             {Object.entries(GROUPINGS).map(([name, title]) => <option key={name} value={name}>{title}</option>)}
           </select>
