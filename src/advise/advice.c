@@ -9,8 +9,6 @@
 #include <math.h>
 #include <stdarg.h>
 
-#define TRUSTED_ERROR 0.03 /* a replay with a larger error never gives high confidence */
-
 /* error of a saving without a replay, as a part of it: the ends of a share are known to
  * microseconds only */
 #define SHARE_ERROR 0.1
@@ -331,14 +329,14 @@ static ow_status report_cost(struct advice *a, const struct cost *cost, const st
 					: cost_per_step(a, cost, NULL),
 			    report->class < CLASS_COUNT ? a->share_ns[report->class] : a->step_ns),
 			report);
-	OW_TRY(cost_replay(a, cost, 0, &all));
-	row.high_ns = all.median_ns;
+	cost_replay(a, cost, 0, &all);
+	row.high_ns = row.alone_ns = all.median_ns;
 	if ((double)row.high_ns < a->settings.remark * (double)a->step_ns ||
 	    (!is_bound && is_in_turns(a, cost, &all)))
 		return is_bound ? OW_OK : report_in_turns(a, cost, report, &all);
 	OW_TRY(cost_best_factor(a, cost, &factor));
 	if (factor < 1 && cost->effect != EFFECT_UNBLOCK && cost->effect != EFFECT_SCALE) {
-		OW_TRY(cost_replay(a, cost, factor, &part));
+		cost_replay(a, cost, factor, &part);
 		row.low_ns = MAX(MIN(part.median_ns, row.high_ns) - part.off_ns, 0);
 	}
 	row.what = report->what;
@@ -357,7 +355,8 @@ static ow_status report_cost(struct advice *a, const struct cost *cost, const st
 	row.confidence = confidence_of(a, report->most);
 	if (!is_bound)
 		OW_TRY(keep_cost(a, cost, &row.cost));
-	OW_TRY(evidence_of_cost(a, cost, &row.evidence));
+	OW_TRY(report->whole_events ? evidence_of_class(a, report->class, &row.evidence)
+				    : evidence_of_cost(a, cost, &row.evidence));
 	return add_row(a, &row);
 }
 
@@ -440,7 +439,7 @@ ow_status advice_report_words(struct advice *a, const char *const *words, const 
 	if (advice_replays(a)) {
 		struct saving saving;
 
-		OW_TRY(cost_replay(a, &cost, 0, &saving));
+		cost_replay(a, &cost, 0, &saving);
 		mean = saving.mean_ns;
 		report->in_steps = saving.steps;
 	}
@@ -527,19 +526,14 @@ static int by_saving(const void *x, const void *y)
 	return strcmp(a->rule->name, b->rule->name);
 }
 
-static ow_status add_up_replays(struct advice *a)
+static void add_up_replays(struct advice *a)
 {
-	struct scenario scenario;
 	int64_t now = a->s.base.median_ns, shares = 0; /* parts of a step that are not replayed */
-	struct arena all;
-	ow_status status;
+	bool replayed = false;
 
-	arena_init(&all, a->m->mem);
-	status = scenario_make(&a->s.g, &all, &scenario, a->err);
-	for (size_t i = 0; status == OW_OK && i < a->row_count; i++) {
+	scenario_reset(&a->s.g, &a->s.changed);
+	for (size_t i = 0; i < a->row_count; i++) {
 		struct advice_row *row = &a->rows[i];
-		struct arena scratch;
-		struct replay r;
 
 		if (row->share_ns > 0) {
 			row->after_ns = MIN(row->share_ns, now - shares);
@@ -548,19 +542,18 @@ static ow_status add_up_replays(struct advice *a)
 		}
 		if (!row->cost.count)
 			continue;
-		cost_apply(a, &scenario, &row->cost, 0);
-		arena_init(&scratch, a->m->mem);
-		status = replay_run(&a->s.g, &scenario, &scratch, &r, a->err);
-		if (status == OW_OK) {
-			row->after_ns = MIN(MAX(now - r.median_ns, 0), now - shares);
-			row->has_after = true;
-			now -= row->after_ns;
+		cost_apply(a, &a->s.changed, &row->cost, 0);
+		if (!replayed) { /* the first one was replayed alone */
+			row->after_ns = MIN(row->alone_ns, now - shares);
+		} else {
+			replay_again(&a->s.trial, &a->s.changed);
+			row->after_ns = MIN(MAX(now - a->s.trial.median_ns, 0), now - shares);
 		}
-		arena_release(&scratch);
+		replayed = true;
+		row->has_after = true;
+		now -= row->after_ns;
 	}
 	a->if_all_ns = a->step_ns - (a->s.base.median_ns - now) - shares;
-	arena_release(&all);
-	return status;
 }
 
 /* Whether a class is host time during which the device waits: findings about any of these classes may be about the
@@ -666,7 +659,9 @@ static ow_status prepare_facts(struct advice *a)
 {
 	struct event_filter all = EVENT_FILTER_ALL;
 
-	OW_TRY(session_open(a->m, &all, TIME_UNKNOWN, true, &a->s, a->err));
+	OW_TRY(session_open(a->m, &all,
+			    &(struct graph_extent){ .until = TIME_UNKNOWN, .shares = true }, &a->s,
+			    a->err));
 	OW_TRY(steady_find(a->m, &a->s.g.phases, 0, (source_id){ 0 }, &a->s.arena, &a->steady,
 			   a->err));
 	a->several_jobs = has_several_jobs(a);
@@ -782,7 +777,7 @@ ow_status advice_make(struct model *m, const struct ow_list *names, struct arena
 	if (status == OW_OK && a->row_count)
 		qsort(a->rows, a->row_count, sizeof(*a->rows), by_saving);
 	if (status == OW_OK && advice_replays(a))
-		status = add_up_replays(a);
+		add_up_replays(a);
 	else
 		add_up_shares(a);
 	if (status == OW_OK && !names && has_findings(a))

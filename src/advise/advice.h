@@ -15,6 +15,8 @@
 #include "base/buf.h"
 #include "replay/change.h"
 
+#define TRUSTED_ERROR 0.03 /* a replay with a larger error never gives high confidence */
+
 enum framework { FRAMEWORK_UNKNOWN, FRAMEWORK_TORCH, FRAMEWORK_TENSORFLOW, FRAMEWORK_JAX };
 enum confidence { CONFIDENCE_LOW, CONFIDENCE_MEDIUM, CONFIDENCE_HIGH };
 
@@ -55,6 +57,7 @@ struct advice_row {
 	bool has_saving, by_mean;
 	bool is_bound; /* high_ns is only the bound of the device: a remark, not part of the sum */
 	int64_t low_ns, high_ns, after_ns;
+	int64_t alone_ns; /* what the replay without this cost alone saves */
 	bool has_after;
 	enum confidence confidence;
 	struct str evidence; /* events and times that show the finding, as JSON */
@@ -130,7 +133,7 @@ void cost_apply(const struct advice *a, struct scenario *scenario, const struct 
 		double factor);
 /* Replays the steps with the cost reduced to this part of its time, and returns how much shorter
  * they get. */
-ow_status cost_replay(struct advice *a, const struct cost *cost, double factor, struct saving *out);
+void cost_replay(struct advice *a, const struct cost *cost, double factor, struct saving *out);
 /* Returns the cost in the cheapest steady step (or in the cheapest two in a row) divided by the cost in
  * the middle one; 1 with a single step. */
 ow_status cost_best_factor(struct advice *a, const struct cost *cost, double *factor);
@@ -193,7 +196,8 @@ struct report {
 	bool maybe_once;
 	enum phase_class class
 		; /* phase class whose share replaces the cost if there is no replay; CLASS_COUNT: none */
-	bool names_share;  /* the text `what` names the share of the class, not the cost */
+	bool names_share; /* the text `what` names the share of the class, not the cost */
+	bool whole_events; /* the evidence are the events of the class, with all that is inside of them */
 	uint32_t in_steps; /* number of steps that have a cost of the mean step; 0 = unknown */
 };
 
@@ -241,6 +245,8 @@ int64_t device_next(const struct graph *g, source_id source, int64_t t);
 /* Returns whether a gap between events has at least that length. The gap may consist of several nodes, one
  * per Python function. */
 bool gap_is_long(const struct graph *g, const struct lane *lane, uint32_t node, int64_t least);
+/* Returns whether an operator allocates values and computes nothing: moving it to a device saves no time. */
+bool only_allocates(struct str name);
 /* Returns whether a node is an operator of the framework, not a range or a gap. */
 bool node_is_operator(const struct graph *g, uint32_t node);
 /* Returns whether the operator of a node starts device work, so that its host time prepares that

@@ -171,6 +171,7 @@ ow_status advice_table(struct advice *a, struct table *out, struct ow_error *err
 	table_add_extra(out, "schema_version", "1");
 	add_number(out, "step_ns", a->has_steps, a->step_ns);
 	table_add_extra(out, "healthy", a->has_steps ? (is_healthy(a) ? "true" : "false") : "null");
+	table_add_extra(out, "warm_up", a->has_steps ? (is_warm_up(a) ? "true" : "false") : "null");
 	/* Without steps, step_ns is the duration of the whole recording. */
 	table_add_extra(out, "steps_known", a->has_steps && a->steady.known ? "true" : "false");
 	buf_init(&text, a->m->mem);

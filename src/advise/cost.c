@@ -42,8 +42,7 @@ bool op_has_word(struct advice *a, op_id op, const char *const *words)
 	return *known == YES;
 }
 
-/* Operators that allocate values and compute nothing: moving them to a device saves no time. */
-static bool only_allocates(struct str name)
+bool only_allocates(struct str name)
 {
 	return str_starts(name, STR("aten::empty")) || str_starts(name, STR("aten::new_empty")) ||
 	       str_eq(name, STR("aten::resize_"));
@@ -287,7 +286,8 @@ static void drop_operator(const struct advice *a, struct scenario *scenario, uin
 			break;
 		scenario->weight_ns[i - 1] = 0;
 	}
-	scenario->weight_ns[call] = 0;
+	if (!(g->flags[call] & NODE_ONCE)) /* the next kernel would initialise the device */
+		scenario->weight_ns[call] = 0;
 }
 
 #define TINY_NS 5000
@@ -351,13 +351,13 @@ void cost_apply(const struct advice *a, struct scenario *scenario, const struct 
 
 /* How far the median of the steady steps may be off, because there are few of them and they differ: 1.25 standard errors, from the median
  * distance to the median, which single outliers do not change. */
-static double median_error(const struct replay *r, struct arena *scratch)
+static double median_error(const struct replay *r)
 {
 	const struct graph *g = r->g;
-	int64_t *far = ARENA_ARRAY(scratch, int64_t, (size_t)g->step_count + 1);
+	int64_t *far = r->times;
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; far && i < g->step_count; i++)
+	for (uint32_t i = 0; i < g->step_count; i++)
 		if (g->steps[i].used && g->steps[i].steady)
 			far[count++] = llabs(r->step_ns[i] - r->median_ns);
 	return count > 1 ? 1.25 * 1.48 * (double)median_of(far, count) / sqrt(count) : 0;
@@ -399,33 +399,22 @@ double replay_margin(const struct advice *a)
 	return MODEL_ERROR + fmin(fmax(a->s.replay_error, 0), ERROR_MOST);
 }
 
-ow_status cost_replay(struct advice *a, const struct cost *cost, double factor, struct saving *out)
+void cost_replay(struct advice *a, const struct cost *cost, double factor, struct saving *out)
 {
-	struct scenario scenario;
-	struct arena scratch;
-	struct replay r;
-	ow_status status;
+	struct replay *r = &a->s.trial;
+	double off;
 
 	*out = (struct saving){ 0 };
-	arena_init(&scratch, a->m->mem);
-	status = scenario_make(&a->s.g, &scratch, &scenario, a->err);
-	if (status == OW_OK) {
-		cost_apply(a, &scenario, cost, factor);
-		status = replay_run(&a->s.g, &scenario, &scratch, &r, a->err);
-	}
-	if (status == OW_OK) {
-		double off = hypot(median_error(&a->s.base, &scratch), median_error(&r, &scratch));
-
-		out->median_ns = MAX(a->s.base.median_ns - r.median_ns, 0);
-		out->mean_ns = MAX(llround(mean_step(&a->s.base) - mean_step(&r)), 0);
-		out->steps = count_shorter(&a->s.base, &r);
-		out->off_ns = llround(CERTAIN * off + replay_margin(a) * (double)out->median_ns);
-		/* the error is at most half of the saving, and at most half of the remaining
-		 * step */
-		out->off_ns = MIN(out->off_ns, MIN(out->median_ns, r.median_ns) / 2);
-	}
-	arena_release(&scratch);
-	return status;
+	scenario_reset(&a->s.g, &a->s.changed);
+	cost_apply(a, &a->s.changed, cost, factor);
+	replay_again(r, &a->s.changed);
+	off = hypot(median_error(&a->s.base), median_error(r));
+	out->median_ns = MAX(a->s.base.median_ns - r->median_ns, 0);
+	out->mean_ns = MAX(llround(mean_step(&a->s.base) - mean_step(r)), 0);
+	out->steps = count_shorter(&a->s.base, r);
+	out->off_ns = llround(CERTAIN * off + replay_margin(a) * (double)out->median_ns);
+	/* the error is at most half of the saving, and at most half of the remaining step */
+	out->off_ns = MIN(out->off_ns, MIN(out->median_ns, r->median_ns) / 2);
 }
 
 /* Returns the cost in the cheapest steady step (or in the cheapest two in a row) divided by the cost in

@@ -46,6 +46,16 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 				    "that part",
 				    a->steady.coverage * 100),
 			STR("steps"), STR("mark every step, or give --step-marker")));
+	if (advice_replays(a) && a->s.replay_error > TRUSTED_ERROR)
+		OW_TRY(remark(
+			a,
+			advice_text(a,
+				    "the replay predicts other steps only within %.0f %%: the "
+				    "intervals of savings are wider by that",
+				    a->s.replay_error * 100),
+			STR("replay"),
+			STR("record more steps; what differs between them may not be "
+			    "recorded")));
 	if (a->has_steps && !advice_replays(a))
 		OW_TRY(remark(a,
 			      advice_text(a,

@@ -46,6 +46,26 @@ static uint32_t steps_of(const struct graph *g, source_id source)
 	return count;
 }
 
+/* In the only recorded step an operator that allocates and takes long has made the allocator's pool grow: later steps find memory there. */
+static bool is_first_allocation(const struct advice *a, const struct cost *cost)
+{
+	const struct graph *g = &a->s.g;
+	int64_t all = 0, longest = 0;
+	uint32_t node = 0;
+
+	for (size_t i = 0; a->steps == 1 && i < cost->count; i++) {
+		int64_t weight = g->weight_ns[cost->nodes[i]];
+
+		all = span_add(all, weight);
+		if (weight > longest) {
+			longest = weight;
+			node = cost->nodes[i];
+		}
+	}
+	return longest > all / 2 &&
+	       only_allocates(model_str(a->m, a->m->op.name[node_op(g, node).v]));
+}
+
 /* Advice on code whose lines are known, and on other code. */
 static struct str advice_on(const struct advice *a, bool has_line)
 {
@@ -113,6 +133,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		most = MAX(most, sum / MAX(steps_of(g, g->lanes[l].source), 1u));
 	}
 	report.where = cost_where_line(a, &cost, &line);
+	report.maybe_once = is_first_allocation(a, &cost);
 	report.advice = advice_on(a, line.len > 0);
 	report.what =
 		advice_text(a,

@@ -36,7 +36,8 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	struct report report = { .falsified_by = STR("repeat one batch from memory: if the step is "
 						     "not shorter, it does not wait for input"),
 				 .most = CONFIDENCE_HIGH,
-				 .class = CLASS_INPUT };
+				 .class = CLASS_INPUT,
+				 .whole_events = true };
 	const struct graph *g = &a->s.g;
 	struct cost cost = { .effect = EFFECT_WAIT };
 	char time[TIME_TEXT];

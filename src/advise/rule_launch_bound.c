@@ -84,16 +84,19 @@ static ow_status select_dispatch(struct advice *a, struct cost *cost)
 static ow_status median_kernel(struct advice *a, int64_t *median, double *per_step)
 {
 	const struct graph *g = &a->s.g;
-	int64_t *times = ARENA_ARRAY(&a->scratch, int64_t, (size_t)g->node_count + 1);
-	uint32_t count = 0;
+	int64_t *times;
+	uint32_t count = 0, room = 0;
 
+	for (uint32_t i = 0; i < g->node_count; i++)
+		room += (g->flags[i] & NODE_DEVICE) != 0;
+	times = ARENA_ARRAY(&a->scratch, int64_t, (size_t)room + 1);
 	if (!times)
 		return error_no_memory(a->err);
 	for (uint32_t i = 0; i < g->node_count; i++)
 		if (g->flags[i] & NODE_DEVICE && node_is_steady(a, i))
 			times[count++] = g->weight_ns[i];
 	*per_step = (double)count / a->steps;
-	*median = median_of(times, count);
+	*median = median_of_many(times, count);
 	return OW_OK;
 }
 

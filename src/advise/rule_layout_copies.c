@@ -45,7 +45,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	struct cost cost = { .effect = EFFECT_FUSE };
 	char time[TIME_TEXT];
 	double count;
-	bool plain;
+	bool plain, one;
 
 	(void)err;
 	if (!advice_has_nodes(a) || !g->has_device)
@@ -56,10 +56,14 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	cost_per_step(a, &cost, &count);
 	report.where = cost_where(a, &cost);
 	plain = is_mostly_plain(a, &cost);
-	report.what = advice_text(a, "%.0f %s per step only %s: %s", count,
-				  plain ? "copies on the device" : "kernels",
-				  plain ? "move tensors" : "change the layout of tensors",
-				  time_text(time, cost_per_step(a, &cost, NULL)));
+	one = count > 0.5 && count < 1.5;
+	report.what =
+		advice_text(a, "%.0f %s per step only %s%s tensors: %s", count,
+			    plain ? (one ? "copy on the device" : "copies on the device")
+				  : (one ? "kernel" : "kernels"),
+			    plain ? "move" : "change",
+			    plain ? (one ? "s" : "") : (one ? "s the layout of" : " the layout of"),
+			    time_text(time, cost_per_step(a, &cost, NULL)));
 	if (plain && a->framework == FRAMEWORK_TORCH) {
 		report.advice = STR("let operators write where the values are needed (out=, views, "
 				    "gradient_as_bucket_view) instead of clone(), contiguous(), "

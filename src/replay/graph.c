@@ -8,7 +8,7 @@
 
 #include "base/vec.h"
 
-#define MOST_EVENTS 1000000 /* limit of events in the steps that are replayed */
+#define EVENTS_MOST 1000000u /* limit of events in the steps that are replayed */
 #define LEAST_STEPS 4u
 #define TIME_MOST_NS ((int64_t)1 << 62)
 #define SPAN_MOST_NS ((int64_t)1 << 57) /* about 4 years: longer recordings have damaged times */
@@ -87,7 +87,8 @@ static bool grow_nodes(struct build *b, size_t need)
 	if (room >= UINT32_MAX)
 		return false;
 	for (size_t i = 0; i < ARRAY_COUNT(columns); i++) {
-		void *old, *copy = arena_push_array(&g->arena, room, sizes[i]);
+		/* add_node fills each row, so that room that is not used is not touched */
+		void *old, *copy = arena_push_aligned(&g->arena, room * sizes[i], 16);
 
 		memcpy(&old, columns[i], sizeof(old));
 		if (!copy)
@@ -109,6 +110,8 @@ static bool add_node(struct build *b, const struct new_node *n)
 		return false;
 	g->start_ns[at] = n->start;
 	g->weight_ns[at] = span_length(n->start, n->end);
+	g->lag_ns[at] = g->slack_ns[at] = 0;
+	g->launch[at] = g->step[at] = 0;
 	g->event[at] = n->event;
 	g->kind[at] = (uint8_t)n->kind;
 	g->flags[at] = n->flags;
@@ -196,8 +199,9 @@ static bool close_until(struct flatten *f, int64_t t)
 static void end_before(struct flatten *f, int64_t start, int64_t end)
 {
 	for (uint32_t d = f->depth; d--;) {
-		if (f->ends[d] <= start || f->ends[d] >= end ||
-		    f->ends[d] - start > GRAPH_ROUNDING_NS)
+		if (f->ends[d] <= start) /* it has ended, but was not closed yet */
+			continue;
+		if (f->ends[d] >= end || f->ends[d] - start > GRAPH_ROUNDING_NS)
 			break;
 		f->ends[d] = start;
 	}
@@ -285,6 +289,52 @@ int64_t median_of(int64_t *values, uint32_t count)
 			 : values[count / 2 - 1] + (values[count / 2] - values[count / 2 - 1]) / 2;
 }
 
+/* Puts the value of the given rank at its place, no larger ones before it and no smaller ones after it. */
+static void select_rank(int64_t *values, uint32_t count, uint32_t rank)
+{
+	uint32_t low = 0, high = count;
+
+	while (high - low > 1) {
+		int64_t pivot = values[low + (high - low) / 2];
+		uint32_t less = low, more = high, at = low;
+
+		while (at < more) {
+			int64_t value = values[at];
+
+			if (value < pivot) {
+				values[at++] = values[less];
+				values[less++] = value;
+			} else if (value > pivot) {
+				values[at] = values[--more];
+				values[more] = value;
+			} else {
+				at++;
+			}
+		}
+		if (rank >= less && rank < more)
+			return;
+		if (rank < less)
+			high = less;
+		else
+			low = more;
+	}
+}
+
+int64_t median_of_many(int64_t *values, uint32_t count)
+{
+	int64_t middle, below = INT64_MIN;
+
+	if (!count)
+		return 0;
+	select_rank(values, count, count / 2);
+	middle = values[count / 2];
+	if (count % 2)
+		return middle;
+	for (uint32_t i = 0; i < count / 2; i++)
+		below = MAX(below, values[i]);
+	return below + (middle - below) / 2;
+}
+
 /* Lists all steps of the recording; those that medians use are marked steady. */
 static ow_status list_steps(struct build *b)
 {
@@ -315,11 +365,11 @@ static ow_status list_steps(struct build *b)
 	return OW_OK;
 }
 
-/* For each source, the limit of steps that are replayed: all, or as many as have MOST_EVENTS events. */
+/* For each source, the limit of steps that are replayed: all, or as many as have extent.events_most events. */
 static uint32_t *count_most(struct build *b)
 {
 	const struct graph *g = b->g;
-	double part = MIN((double)MOST_EVENTS / MAX(g->m->event.count, 1u), 1);
+	double part = MIN((double)b->extent.events_most / MAX(g->m->event.count, 1u), 1);
 	uint32_t *most = ARENA_ARRAY(&b->scratch, uint32_t, MAX(g->m->source.count, 1u));
 
 	for (uint32_t i = 0; most && i < g->step_count; i++)
@@ -331,8 +381,103 @@ static uint32_t *count_most(struct build *b)
 
 static bool is_too_late(const struct build *b, const struct graph_step *s)
 {
-	return b->until != TIME_UNKNOWN && b->g->m->event.count > MOST_EVENTS &&
-	       b->g->m->step.number[s->step.v] > b->until;
+	return b->extent.until != TIME_UNKNOWN && b->g->m->event.count > b->extent.events_most &&
+	       b->g->m->step.number[s->step.v] > b->extent.until;
+}
+
+/* Without known steps a source has one step, which is the whole recording. */
+static bool is_recording(const struct graph *g, const struct graph_step *s)
+{
+	return !g->phases.windows[s->window].known;
+}
+
+#define BUCKETS 4096
+
+/* Events per equal part of the time of a source that has no steps; `of` is its only step. */
+struct density {
+	struct graph_step *of;
+	uint32_t counts[BUCKETS];
+};
+
+static int64_t bucket_begin(const struct graph_step *s, uint32_t bucket)
+{
+	return span_add(s->begin_ns, (int64_t)((double)s->measured_ns / BUCKETS * bucket));
+}
+
+static void count_events(const struct build *b, struct density *const *of_source)
+{
+	const struct model *m = b->g->m;
+
+	for (uint32_t i = 1; i < m->event.count; i++) {
+		struct density *d = of_source[m->track.source[m->event.track[i].v].v];
+		int64_t t = m->event.ts_ns[i];
+
+		if (!d || t < d->of->begin_ns || t >= d->of->marker_end_ns)
+			continue;
+		d->counts[MIN((uint32_t)((double)(t - d->of->begin_ns) /
+					 (double)d->of->measured_ns * BUCKETS),
+			      BUCKETS - 1)]++;
+	}
+}
+
+/* Cuts a recording to the part around the middle of its events that has at most `part` of them, and no less than a bucket. */
+static void cut_recording(struct build *b, struct density *d, double part)
+{
+	struct graph_step *s = d->of;
+	struct part *kept = &b->parts[s->source.v];
+	uint64_t all = 0, below = 0, lower = 0, upper = 0;
+	uint32_t first = 0, end;
+
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		all += d->counts[i];
+	while (first + 1 < BUCKETS && below + d->counts[first] < all / 2)
+		below += d->counts[first++];
+	end = first;
+	while (first > 0 || end < BUCKETS) { /* as many events on both sides of the middle */
+		bool down = first > 0 && (end == BUCKETS || lower < upper);
+		uint32_t more = d->counts[down ? first - 1 : end];
+
+		if (end > first && (double)(lower + upper + more) > part * (double)all)
+			break;
+		*(down ? &lower : &upper) += more;
+		first -= down;
+		end += !down;
+	}
+	if (first == 0 && end == BUCKETS)
+		return;
+	kept->from_ns = bucket_begin(s, first);
+	kept->to_ns = bucket_begin(s, end);
+	s->part_of_ns = s->measured_ns;
+	s->begin_ns = kept->from_ns;
+	s->marker_end_ns = kept->to_ns;
+	s->measured_ns = span_length(kept->from_ns, kept->to_ns);
+}
+
+/* A path through a whole recording without steps takes as long as loading it, and has millions of pieces. */
+static ow_status cut_recordings(struct build *b)
+{
+	struct graph *g = b->g;
+	struct density **of_source =
+		ARENA_ARRAY(&b->scratch, struct density *, MAX(g->m->source.count, 1u));
+
+	if (!of_source)
+		return error_no_memory(b->err);
+	for (uint32_t i = 0; i < g->step_count; i++) {
+		struct graph_step *s = &g->steps[i];
+
+		if (!is_recording(g, s) || !s->used || s->measured_ns <= 0)
+			continue;
+		of_source[s->source.v] = ARENA_NEW(&b->scratch, struct density);
+		if (!of_source[s->source.v])
+			return error_no_memory(b->err);
+		of_source[s->source.v]->of = s;
+	}
+	count_events(b, of_source);
+	for (uint32_t i = 0; i < g->m->source.count; i++)
+		if (of_source[i])
+			cut_recording(b, of_source[i],
+				      (double)b->extent.events_most / (double)g->m->event.count);
+	return OW_OK;
 }
 
 /* Chooses the steps of each source, from the first to the last steady one; with very many events only the last of
@@ -371,7 +516,7 @@ static ow_status choose_parts(struct build *b)
 	for (uint32_t i = 0; i < m->source.count; i++)
 		for (uint32_t k = b->parts[i].first; k < b->parts[i].end; k++)
 			g->steps[k].used = true;
-	return OW_OK;
+	return b->extent.part && m->event.count > b->extent.events_most ? cut_recordings(b) : OW_OK;
 }
 
 static bool is_in_part(const struct build *b, uint32_t event)
@@ -471,22 +616,25 @@ ow_status graph_add_free_nodes(struct build *b, uint32_t count)
 	g->lanes[g->lane_count++] =
 		(struct lane){ .first = g->node_count, .count = count, .device = true };
 	for (uint32_t i = 0; i < count; i++)
-		if (!add_node(b,
-			      &(struct new_node){ .kind = NODE_KERNEL,
-						  .flags = NODE_DEVICE | NODE_JOINS | NODE_FREE }))
+		if (!add_node(b, &(struct new_node){ .kind = NODE_KERNEL,
+						     .flags = (uint8_t)(NODE_DEVICE | NODE_JOINS |
+									NODE_FREE |
+									(i ? 0 : NODE_FIRST)) }))
 			return error_no_memory(b->err);
 	return OW_OK;
 }
 
 /* Whether an event is device work of the replayed part; work that starts after the last step's marker may have been
- * launched inside it. */
+ * launched inside it. Without steps only the time counts. */
 static bool is_device_work(const struct build *b, uint32_t event)
 {
 	const struct model *m = b->g->m;
 	const struct part *part = &b->parts[m->track.source[m->event.track[event].v].v];
 
 	return event_is_slice(m, event) && is_classified(m, event) && part->end &&
-	       m->event.ts_ns[event] >= part->from_ns;
+	       m->event.ts_ns[event] >= part->from_ns &&
+	       (m->event.ts_ns[event] < part->to_ns ||
+		!is_recording(b->g, &b->g->steps[part->end - 1]));
 }
 
 #define WAITER 100 /* a thread that waits this many times as long as it works is ignored */
@@ -529,6 +677,7 @@ static ow_status add_lane(struct build *b, uint32_t track, const uint32_t *event
 	if (!lane->count)
 		return OW_OK;
 	g->has_device |= lane->device;
+	g->flags[lane->first] |= NODE_FIRST;
 	b->lane_of[track] = ++g->lane_count;
 	return OW_OK;
 }
@@ -541,7 +690,7 @@ static ow_status list_events(struct build *b, uint32_t **first, uint32_t **event
 
 	*first = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)m->track.count + 2);
 	place = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)m->track.count + 2);
-	*events = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)m->event.count + 1);
+	*events = RAW_ARRAY(&b->scratch, uint32_t, (size_t)m->event.count + 1);
 	if (!*first || !place || !*events)
 		return error_no_memory(b->err);
 	for (uint32_t i = 1; i < m->event.count; i++)
@@ -564,6 +713,18 @@ static bool is_replayed(const struct build *b, uint32_t track)
 	       (b->work[track] == WORK_HOST || b->work[track] == WORK_DEVICE);
 }
 
+/* Room for two nodes per event saves copies while lanes are added. */
+static size_t expected_nodes(const struct build *b)
+{
+	const struct graph *g = b->g;
+	size_t events = MIN(g->m->event.count, b->extent.events_most);
+
+	for (uint32_t i = 0; i < g->step_count; i++)
+		if (g->steps[i].used && is_recording(g, &g->steps[i]) && !g->steps[i].part_of_ns)
+			events = g->m->event.count; /* no part is left out */
+	return events * 2;
+}
+
 ow_status graph_add_lanes(struct build *b)
 {
 	struct graph *g = b->g;
@@ -581,7 +742,7 @@ ow_status graph_add_lanes(struct build *b)
 	for (uint32_t i = 1; i < m->track.count; i++)
 		b->work[i] = (uint8_t)track_work(m, (track_id){ i });
 	OW_TRY(graph_list_gaps(b, first, events));
-	if (!grow_nodes(b, (size_t)MIN(m->event.count, MOST_EVENTS) * 3 / 2 + 64))
+	if (!grow_nodes(b, expected_nodes(b) + 64))
 		return error_no_memory(b->err);
 	for (uint32_t i = 1; i < m->track.count; i++)
 		if (is_replayed(b, i) && !only_waits(m, events + first[i], first[i + 1] - first[i]))
@@ -670,18 +831,20 @@ static ow_status make(struct build *b)
 	return graph_order(b);
 }
 
-ow_status graph_make(struct model *m, const struct event_filter *filter, int64_t until, bool shares,
-		     struct graph *g, struct ow_error *err)
+ow_status graph_make(struct model *m, const struct event_filter *filter,
+		     const struct graph_extent *extent, struct graph *g, struct ow_error *err)
 {
-	struct build b = { .g = g, .filter = filter, .until = until, .mem = m->mem, .err = err };
+	struct build b = { .g = g, .filter = filter, .extent = *extent, .mem = m->mem, .err = err };
 	ow_status status;
 
+	if (!b.extent.events_most)
+		b.extent.events_most = EVENTS_MOST;
 	memset(g, 0, sizeof(*g));
 	g->m = m;
 	arena_init(&g->arena, m->mem);
 	arena_init(&b.scratch, m->mem);
-	status = shares ? phases_analyse(m, filter, &g->phases, err)
-			: phases_find_windows(m, filter, &g->phases, err);
+	status = extent->shares ? phases_analyse(m, filter, &g->phases, err)
+				: phases_find_windows(m, filter, &g->phases, err);
 	if (status == OW_OK)
 		status = make(&b);
 	vec_free(b.mem, b.edges, b.edge_cap);

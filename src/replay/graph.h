@@ -17,6 +17,10 @@
 
 #include "analyze/steps/phases.h"
 
+/* An array that is filled at once and not zeroed before; for counts of 32 bits. */
+#define RAW_ARRAY(arena, type, count)                                                              \
+	((type *)arena_push_aligned(arena, (count) * sizeof(type), 16))
+
 enum node_kind {
 	NODE_HOST,   /* an operator, a range, any recorded host code */
 	NODE_GAP,    /* host code between recorded events */
@@ -47,6 +51,7 @@ enum node_flags {
 	NODE_ONCE = 1 << 5, /* initialisation: a call that programs make once */
 	/* the transfer of a collective; the node before it is the arrival of the rank */
 	NODE_JOINS = 1 << 6,
+	NODE_FIRST = 1 << 7, /* the first of its lane */
 };
 
 #define GRAPH_ROUNDING_NS 1000 /* times are rounded to this unit; smaller overlaps are ignored */
@@ -87,6 +92,8 @@ struct graph_step {
 	bool marked;
 	bool steady; /* the step counts for medians */
 	bool used;   /* the nodes of the step are in the graph */
+	/* length of the recording if the graph has only a part of it as this step; else 0 */
+	int64_t part_of_ns;
 };
 
 struct graph {
@@ -124,12 +131,18 @@ struct graph {
 	char refused[256];
 };
 
-/* Builds the graph. Long recordings are cut to their last steady steps; `until` is the number of the last step that is
- * wanted, or TIME_UNKNOWN. With `shares` the phases of all steps are measured; a replay alone only needs the list of
- * steps. The caller calls graph_release, also after a failure.
- */
-ow_status graph_make(struct model *m, const struct event_filter *filter, int64_t until, bool shares,
-		     struct graph *g, struct ow_error *err);
+/* Which steps the graph is made of. Long recordings are cut to their last steady steps. */
+struct graph_extent {
+	int64_t until; /* number of the last step; TIME_UNKNOWN: the last one of the recording */
+	bool shares;   /* measure the phases of all steps, too; a replay alone does not need them */
+	/* a long recording without steps is cut to a part in its middle; else all of it counts */
+	bool part;
+	uint32_t events_most; /* limit of events in the steps; 0: the default */
+};
+
+/* Builds the graph. The caller calls graph_release, also after a failure. */
+ow_status graph_make(struct model *m, const struct event_filter *filter,
+		     const struct graph_extent *extent, struct graph *g, struct ow_error *err);
 void graph_release(struct graph *g);
 
 /* The op of a node, or nil. */
@@ -177,8 +190,7 @@ struct gaps {
 struct build {
 	struct graph *g;
 	const struct event_filter *filter;
-	/* number of the last step; TIME_UNKNOWN: the last one of the recording */
-	int64_t until;
+	struct graph_extent extent;
 	struct part *parts; /* one entry for each source */
 	struct arena scratch;
 	struct mem *mem;
@@ -225,5 +237,7 @@ ow_status graph_add_steps(struct build *b);
 ow_status graph_order(struct build *b);
 ow_status build_edge(struct build *b, struct edge edge);
 int64_t median_of(int64_t *values, uint32_t count); /* sorts the values; 0 when there are none */
+/* Computes the same in linear time, for many values; changes the order of the values. */
+int64_t median_of_many(int64_t *values, uint32_t count);
 
 #endif

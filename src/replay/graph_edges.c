@@ -19,6 +19,9 @@
 #define EVENT_PART 8	     /* … or within 1/8 of the whole wait */
 #define THREAD_WAIT_NS 20000 /* shorter pauses of a thread are not treated as waits */
 #define THREAD_BUSY 50	     /* the other thread must work in this percentage of a pause */
+/* limit of pauses in a row that are joined to one stretch of work of another thread … */
+#define PAUSES_MOST 16u
+#define PAUSES_APART 20 /* … with at most 1/20 of that time between two of them */
 /* a synchronising call itself takes at most this long; the rest needs a cause */
 #define CALL_NS 50000
 /* a release of memory that ends at most this long after device work waited for that work */
@@ -131,12 +134,22 @@ static int64_t launched_ns(const struct graph *g, uint32_t node, bool *from_begi
 	return *from_begin ? g->start_ns[call] : node_end(g, call);
 }
 
+static size_t count_device_nodes(const struct graph *g)
+{
+	size_t count = 0;
+
+	for (uint32_t l = 0; l < g->lane_count; l++)
+		count += g->lanes[l].device ? g->lanes[l].count : 0;
+	return count;
+}
+
 /* Measures the medians of launch latency and gap between kernels in this recording. */
 static ow_status measure_latencies(struct build *b)
 {
 	struct graph *g = b->g;
-	int64_t *latency = ARENA_ARRAY(&b->scratch, int64_t, (size_t)g->node_count + 1);
-	int64_t *gap = ARENA_ARRAY(&b->scratch, int64_t, (size_t)g->node_count + 1);
+	size_t room = count_device_nodes(g) + 1;
+	int64_t *latency = RAW_ARRAY(&b->scratch, int64_t, room);
+	int64_t *gap = RAW_ARRAY(&b->scratch, int64_t, room);
 	uint32_t latencies = 0, gaps = 0;
 
 	if (!latency || !gap)
@@ -161,8 +174,9 @@ static ow_status measure_latencies(struct build *b)
 				gap[gaps++] = g->start_ns[i] - before;
 		}
 	}
-	g->launch_latency_ns = MIN(median_of(latency, latencies), LATENCY_MOST_NS / LATENCY_TIMES);
-	g->kernel_gap_ns = MIN(median_of(gap, gaps), LATENCY_MOST_NS / LATENCY_TIMES);
+	g->launch_latency_ns =
+		MIN(median_of_many(latency, latencies), LATENCY_MOST_NS / LATENCY_TIMES);
+	g->kernel_gap_ns = MIN(median_of_many(gap, gaps), LATENCY_MOST_NS / LATENCY_TIMES);
 	return OW_OK;
 }
 
@@ -435,10 +449,13 @@ static ow_status explain_wait(struct build *b, const struct lane *lane, uint32_t
 	return OW_OK;
 }
 
+/* Code that no event covers, or a range of the user's program: neither says that the thread itself works. */
 static bool is_pause(const struct graph *g, uint32_t node)
 {
-	return g->kind[node] == NODE_GAP || (g->kind[node] == NODE_HOST && g->event[node] &&
-					     g->m->event.phase[g->event[node]] == PHASE_HOST);
+	uint8_t phase = g->event[node] ? g->m->event.phase[g->event[node]] : PHASE_UNKNOWN;
+
+	return g->kind[node] == NODE_GAP ||
+	       (g->kind[node] == NODE_HOST && (phase == PHASE_HOST || phase == PHASE_UNKNOWN));
 }
 
 static bool is_idle_at(const struct graph *g, const struct lane *lane, uint32_t node, int64_t t)
@@ -448,38 +465,102 @@ static bool is_idle_at(const struct graph *g, const struct lane *lane, uint32_t 
 	return g->kind[node] == NODE_GAP || g->start_ns[node] >= t || node_end(g, node) <= t;
 }
 
-/*
- * Joins a pause of the main thread to another thread that works during the pause and is idle before and after it, as
- * backward passes are. The other thread then waits for the begin of the pause, and the main thread for the end of the
- * other thread's work.
- */
-static ow_status join_pause(struct build *b, uint32_t pause, const struct lane *other)
-{
-	struct graph *g = b->g;
-	int64_t begin = g->start_ns[pause], end = node_end(g, pause), busy = 0;
-	uint32_t first = lane_at(g, other, begin), last, stop = other->first + other->count;
+/* What another thread does while the main thread pauses: its nodes from first to last. */
+struct burst {
+	uint32_t first, last;
+};
 
+/* When a node of a thread began, its wait included: the nodes of a thread follow each other without gaps. */
+static int64_t node_begin(const struct graph *g, const struct lane *lane, uint32_t node)
+{
+	return node > lane->first ? node_end(g, node - 1) : g->start_ns[node];
+}
+
+/* Whether the other thread, which was idle before and is idle afterwards, works most of the time from begin to end. */
+static bool works_between(const struct graph *g, const struct lane *other, int64_t begin,
+			  int64_t end, struct burst *out)
+{
+	uint32_t first = lane_at(g, other, begin), last, stop = other->first + other->count;
+	int64_t busy = 0;
+
+	*out = (struct burst){ first, first };
 	if (first > other->first && !is_idle_at(g, other, first - 1, begin))
-		return OW_OK;
+		return false;
 	while (first < stop && g->kind[first] == NODE_GAP)
 		first++;
+	if (first < stop && node_begin(g, other, first) < begin)
+		return false;
 	last = first;
 	for (uint32_t i = first; i < stop && node_end(g, i) <= end; i++)
 		if (g->kind[i] != NODE_GAP) {
-			busy += g->weight_ns[i];
+			busy += node_end(g, i) - node_begin(g, other, i);
 			last = i;
 		}
-	if (first >= stop || node_end(g, last) > end || busy * 100 < (end - begin) * THREAD_BUSY ||
-	    (last + 1 < stop && g->kind[last + 1] != NODE_GAP && g->start_ns[last + 1] < end))
-		return OW_OK;
+	*out = (struct burst){ first, last };
+	return first < stop && node_end(g, last) <= end &&
+	       busy * 100 >= (end - begin) * THREAD_BUSY &&
+	       (last + 1 >= stop || g->kind[last + 1] == NODE_GAP || g->start_ns[last + 1] >= end);
+}
+
+/* The node of the other thread that runs when a pause ends, or the last one before. */
+static uint32_t active_at(const struct graph *g, const struct lane *other,
+			  const struct burst *burst, int64_t t)
+{
+	uint32_t at = lane_at(g, other, t);
+
+	at = at > burst->first ? at - 1 : burst->first;
+	while (at > burst->first && g->kind[at] == NODE_GAP)
+		at--;
+	return MIN(at, burst->last);
+}
+
+/* The other thread waits for the begin of the first pause, and what follows each pause waits for the other thread. */
+static ow_status join_pauses(struct build *b, const uint32_t *pauses, uint32_t count,
+			     const struct lane *other, const struct burst *burst)
+{
+	struct graph *g = b->g;
+	uint32_t first = burst->first;
+
 	g->flags[first] |= NODE_FREE;
-	OW_TRY(build_edge(b, (struct edge){ .src = pause,
+	OW_TRY(build_edge(b, (struct edge){ .src = pauses[0],
 					    .dst = first,
-					    .lag_ns = g->start_ns[first] - begin,
+					    .lag_ns = g->start_ns[first] - g->start_ns[pauses[0]],
 					    .kind = EDGE_THREAD,
 					    .from_begin = true,
 					    .inferred = true }));
-	b->joins[pause] = MAX(b->joins[pause], last + 1);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t work = i + 1 == count ? burst->last
+					       : active_at(g, other, burst, node_end(g, pauses[i]));
+
+		b->joins[pauses[i]] = MAX(b->joins[pauses[i]], work + 1);
+	}
+	return OW_OK;
+}
+
+/*
+ * The main thread pauses while another thread works: backward passes run like that. What the main thread itself does between two pauses is
+ * short then (gradients of tensors on the host). Returns how many pauses were joined.
+ */
+static ow_status join_pause(struct build *b, const uint32_t *pauses, uint32_t count,
+			    const struct lane *other, uint32_t *joined)
+{
+	const struct graph *g = b->g;
+	int64_t begin = g->start_ns[pauses[0]];
+	struct burst burst;
+
+	*joined = 0;
+	for (uint32_t i = 0; i < MIN(count, PAUSES_MOST); i++) {
+		int64_t end = node_end(g, pauses[i]);
+
+		if (works_between(g, other, begin, end, &burst)) {
+			*joined = i + 1;
+			return join_pauses(b, pauses, i + 1, other, &burst);
+		}
+		if (i + 1 >= count ||
+		    g->start_ns[pauses[i + 1]] - end > (end - begin) / PAUSES_APART ||
+		    (burst.first < other->first + other->count && g->start_ns[burst.first] >= end))
+			break;
+	}
 	return OW_OK;
 }
 
@@ -498,8 +579,8 @@ static ow_status join_threads(struct build *b, const struct lane *main)
 
 		if (other->device || other == main || other->source.v != main->source.v)
 			continue;
-		for (uint32_t i = 0; i < count; i++)
-			OW_TRY(join_pause(b, pauses[i], other));
+		for (uint32_t i = 0, joined; i < count; i += MAX(joined, 1u))
+			OW_TRY(join_pause(b, pauses + i, count - i, other, &joined));
 	}
 	return OW_OK;
 }
@@ -521,14 +602,19 @@ static ow_status finish_joins(struct build *b)
 	for (uint32_t i = 0; i + 1 < g->node_count; i++) {
 		uint32_t work = b->joins[i] ? b->joins[i] - 1 : 0;
 		int64_t end = node_end(g, i);
+		bool goes_on;
 
 		if (!b->joins[i] || !is_followed(b, i))
 			continue;
+		/* it may go on, after it has given the main thread something to do */
+		goes_on = node_end(g, work) > end + GRAPH_ROUNDING_NS && g->start_ns[work] <= end;
 		g->weight_ns[i] = 0;
 		OW_TRY(build_edge(b, (struct edge){ .src = work,
 						    .dst = i + 1,
-						    .lag_ns = end - node_end(g, work),
+						    .lag_ns = end - (goes_on ? g->start_ns[work]
+									     : node_end(g, work)),
 						    .kind = EDGE_THREAD,
+						    .from_begin = goes_on,
 						    .inferred = true }));
 	}
 	return OW_OK;
@@ -685,9 +771,9 @@ static ow_status sort_edges(struct build *b)
 	if (b->edge_count >= UINT32_MAX)
 		return error_set(b->err, OW_E_LIMIT, "more than 4 billion dependencies");
 	g->edge_count = (uint32_t)b->edge_count;
-	g->edges = ARENA_ARRAY(&g->arena, struct edge, b->edge_count + 1);
+	g->edges = RAW_ARRAY(&g->arena, struct edge, b->edge_count + 1);
 	g->edge_first = ARENA_ARRAY(&g->arena, uint32_t, (size_t)g->node_count + 2);
-	place = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)g->node_count + 2);
+	place = RAW_ARRAY(&b->scratch, uint32_t, (size_t)g->node_count + 2);
 	if (!g->edges || !g->edge_first || !place)
 		return error_no_memory(b->err);
 	for (size_t i = 0; i < b->edge_count; i++)

@@ -61,6 +61,15 @@ static bool others_end_it(const struct graph *g, const struct graph_step *step, 
 	       (!last || node_end(g, last - 1) + GRAPH_ROUNDING_NS < step->marker_end_ns);
 }
 
+/* Measures a part of a recording: it ends when the last of its work is done. */
+static void measure_part(const struct graph *g, struct graph_step *step)
+{
+	for (uint32_t i = 0; i < step->end_count; i++)
+		step->measured_ns =
+			MAX(step->measured_ns,
+			    span_length(step->begin_ns, node_end(g, g->ends[step->end_first + i])));
+}
+
 /* Finds the last node of each lane in each step, and those of the main thread. */
 static ow_status find_ends(struct build *b)
 {
@@ -92,6 +101,8 @@ static ow_status find_ends(struct build *b)
 				g->ends[g->end_count++] = node - 1;
 		}
 		step->end_count = g->end_count - step->end_first;
+		if (step->part_of_ns)
+			measure_part(g, step);
 	}
 	return OW_OK;
 }
@@ -206,9 +217,9 @@ ow_status graph_order(struct build *b)
 	struct graph *g = b->g;
 	struct walk w = { .g = g };
 
-	g->order = ARENA_ARRAY(&g->arena, uint32_t, (size_t)g->node_count + 1);
+	g->order = RAW_ARRAY(&g->arena, uint32_t, (size_t)g->node_count + 1);
 	w.next = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)g->lane_count + 1);
-	w.lane_of = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)g->node_count + 1);
+	w.lane_of = RAW_ARRAY(&b->scratch, uint32_t, (size_t)g->node_count + 1);
 	w.stack = ARENA_ARRAY(&b->scratch, uint32_t, (size_t)g->lane_count + 1);
 	w.open = ARENA_ARRAY(&b->scratch, uint8_t, (size_t)g->lane_count + 1);
 	if (!g->order || !w.next || !w.lane_of || !w.stack || !w.open)

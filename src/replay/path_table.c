@@ -227,11 +227,22 @@ static uint32_t find_step(const struct session *s, int64_t number)
 static void add_refusal(const char *why, struct table *out)
 {
 	static const char *const unknown[] = { "step", "step_ns", "unexplained_ns",
-					       "inferred_edges" };
+					       "inferred_edges", "part_of_ns" };
 
 	for (size_t i = 0; i < ARRAY_COUNT(unknown); i++)
 		table_add_extra(out, unknown[i], "null");
 	table_add_extra_text(out, "refused", why);
+}
+
+/* Whether the path is of a step, of a recording without steps, or of a part of that. */
+static void add_extent(const struct session *s, const struct graph_step *step, struct table *out)
+{
+	table_add_extra(out, "has_steps", "%s",
+			s->g.phases.windows[step->window].known ? "true" : "false");
+	if (step->part_of_ns)
+		table_add_extra(out, "part_of_ns", "%lld", (long long)step->part_of_ns);
+	else
+		table_add_extra(out, "part_of_ns", "null");
 }
 
 static ow_status fill(const struct session *s, int64_t number, const char *by, struct table *out,
@@ -261,6 +272,7 @@ static ow_status fill(const struct session *s, int64_t number, const char *by, s
 		table_add_extra(out, "step_ns", "%lld", (long long)path.step_ns);
 		table_add_extra(out, "unexplained_ns", "%lld", (long long)path.unexplained_ns);
 		table_add_extra(out, "inferred_edges", "%u", s->g.inferred_count);
+		add_extent(s, chosen, out);
 		table_add_extra_text(out, "refused", NULL);
 	}
 	arena_release(&scratch);
@@ -271,7 +283,8 @@ ow_status path_table(struct model *m, const struct event_filter *filter, int64_t
 		     const char *by, struct table *out, struct ow_error *err)
 {
 	struct session s;
-	ow_status status = session_open(m, filter, step, false, &s, err);
+	ow_status status = session_open(
+		m, filter, &(struct graph_extent){ .until = step, .part = true }, &s, err);
 
 	path_columns(out);
 	table_add_extra(out, "schema_version", "1");

@@ -31,22 +31,22 @@ static int64_t edge_time(const struct replay *r, const struct edge *e)
 }
 
 /* The earliest begin that the node's predecessor on its chain allows; INT64_MIN when the node does not wait for it. */
-static int64_t chain_time(const struct replay *r, uint32_t node, bool first)
+static int64_t chain_time(const struct replay *r, uint32_t node)
 {
 	const struct graph *g = r->g;
 	int64_t lag = drops(&r->scenario, node, DROP_LAGS) ? 0 : g->lag_ns[node];
 
-	if (first || g->flags[node] & NODE_FREE || drops(&r->scenario, node, DROP_CHAIN))
+	if (g->flags[node] & (NODE_FIRST | NODE_FREE) || drops(&r->scenario, node, DROP_CHAIN))
 		return INT64_MIN;
 	if (g->flags[node] & NODE_AFTER_BEGIN)
 		return span_add(r->begin_ns[node - 1], lag);
 	return span_add(r->end_ns[node - 1], lag);
 }
 
-static int64_t node_ready(const struct replay *r, uint32_t node, bool first)
+static int64_t node_ready(const struct replay *r, uint32_t node)
 {
 	const struct graph *g = r->g;
-	int64_t ready = chain_time(r, node, first);
+	int64_t ready = chain_time(r, node);
 
 	for (uint32_t k = g->edge_first[node]; k < g->edge_first[node + 1]; k++)
 		if (edge_counts(&r->scenario, &g->edges[k]))
@@ -54,11 +54,11 @@ static int64_t node_ready(const struct replay *r, uint32_t node, bool first)
 	return ready;
 }
 
-static void run_node(struct replay *r, uint32_t node, bool first)
+static void run_node(struct replay *r, uint32_t node)
 {
 	const struct graph *g = r->g;
 	int64_t weight = r->scenario.weight_ns ? r->scenario.weight_ns[node] : g->weight_ns[node];
-	int64_t ready = node_ready(r, node, first);
+	int64_t ready = node_ready(r, node);
 
 	if (ready == INT64_MIN) /* no known cause: the node begins as recorded */
 		ready = g->start_ns[node];
@@ -70,10 +70,12 @@ static void run_node(struct replay *r, uint32_t node, bool first)
 
 /* Computes the least length of each step: the work of a step on one stream takes its time whatever else changes.
  * Applied only to changed durations; a step of the recording stays as it was. */
-static void add_device_floors(struct replay *r, int64_t *floors)
+static void add_device_floors(struct replay *r)
 {
 	const struct graph *g = r->g;
+	int64_t *floors = r->times;
 
+	memset(floors, 0, g->step_count * sizeof(*floors));
 	for (uint32_t l = 0; l < g->lane_count; l++) {
 		uint32_t step = 0, last = g->lanes[l].first + g->lanes[l].count;
 		int64_t sum = 0;
@@ -121,56 +123,60 @@ static void measure_steps(struct replay *r)
 		measure_step(r, i);
 }
 
-static void find_median(struct replay *r, int64_t *times)
+static void find_median(struct replay *r)
 {
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < r->g->step_count; i++)
 		if (r->g->steps[i].used && r->g->steps[i].steady)
-			times[count++] = r->step_ns[i];
-	r->median_ns = median_of(times, count);
+			r->times[count++] = r->step_ns[i];
+	r->median_ns = median_of(r->times, count);
 }
 
-static bool replay_init(struct replay *r, const struct graph *g, struct arena *arena)
+ow_status replay_make(const struct graph *g, struct arena *arena, struct replay *out,
+		      struct ow_error *err)
 {
 	size_t nodes = (size_t)g->node_count + 1, steps = (size_t)g->step_count + 1;
 
-	*r = (struct replay){ .g = g,
-			      .begin_ns = ARENA_ARRAY(arena, int64_t, nodes),
-			      .end_ns = ARENA_ARRAY(arena, int64_t, nodes),
-			      .step_ns = ARENA_ARRAY(arena, int64_t, steps),
-			      .step_begin_ns = ARENA_ARRAY(arena, int64_t, steps),
-			      .step_end_ns = ARENA_ARRAY(arena, int64_t, steps) };
-	return r->begin_ns && r->end_ns && r->step_ns && r->step_begin_ns && r->step_end_ns;
+	*out = (struct replay){ .g = g,
+				.begin_ns = RAW_ARRAY(arena, int64_t, nodes),
+				.end_ns = RAW_ARRAY(arena, int64_t, nodes),
+				.step_ns = ARENA_ARRAY(arena, int64_t, steps),
+				.step_begin_ns = ARENA_ARRAY(arena, int64_t, steps),
+				.step_end_ns = ARENA_ARRAY(arena, int64_t, steps),
+				.times = ARENA_ARRAY(arena, int64_t, steps) };
+	return out->begin_ns && out->end_ns && out->step_ns && out->step_begin_ns &&
+			       out->step_end_ns && out->times
+		       ? OW_OK
+		       : error_no_memory(err);
+}
+
+void replay_again(struct replay *r, const struct scenario *scenario)
+{
+	const struct graph *g = r->g;
+
+	r->scenario = scenario ? *scenario : (struct scenario){ 0 };
+	for (uint32_t i = 0; i < g->node_count; i++)
+		run_node(r, g->order[i]);
+	measure_steps(r);
+	if (r->scenario.weight_ns)
+		add_device_floors(r);
+	find_median(r);
 }
 
 ow_status replay_run(const struct graph *g, const struct scenario *scenario, struct arena *arena,
 		     struct replay *out, struct ow_error *err)
 {
-	size_t nodes = (size_t)g->node_count + 1, steps = (size_t)g->step_count + 1;
-	uint8_t *first = ARENA_ARRAY(arena, uint8_t, nodes);
-	int64_t *times = ARENA_ARRAY(arena, int64_t, steps);
-
-	if (!first || !times || !replay_init(out, g, arena))
-		return error_no_memory(err);
-	if (scenario)
-		out->scenario = *scenario;
-	for (uint32_t l = 0; l < g->lane_count; l++)
-		first[g->lanes[l].first] = 1;
-	for (uint32_t i = 0; i < g->node_count; i++)
-		run_node(out, g->order[i], first[g->order[i]]);
-	measure_steps(out);
-	if (out->scenario.weight_ns)
-		add_device_floors(out, times);
-	find_median(out, times);
+	OW_TRY(replay_make(g, arena, out, err));
+	replay_again(out, scenario);
 	return OW_OK;
 }
 
 /* Shortens the lag of edges that the recording contradicts. Between ranks, lags hold the difference of their clocks. */
-static void fit_node(struct replay *r, struct graph *g, uint32_t node, bool first)
+static void fit_node(struct replay *r, struct graph *g, uint32_t node)
 {
 	int64_t latest = span_add(g->start_ns[node], -g->slack_ns[node]);
-	int64_t late = chain_time(r, node, first);
+	int64_t late = chain_time(r, node);
 
 	if (late > latest)
 		g->lag_ns[node] = span_add(g->lag_ns[node], latest - late);
@@ -185,30 +191,22 @@ static void fit_node(struct replay *r, struct graph *g, uint32_t node, bool firs
 	}
 }
 
-ow_status replay_fit(struct graph *g, struct arena *arena, struct ow_error *err)
+void replay_fit(struct graph *g, struct replay *r)
 {
-	size_t nodes = (size_t)g->node_count + 1;
-	uint8_t *first = ARENA_ARRAY(arena, uint8_t, nodes);
-	struct replay r;
-
-	if (!first || !replay_init(&r, g, arena))
-		return error_no_memory(err);
-	for (uint32_t l = 0; l < g->lane_count; l++)
-		first[g->lanes[l].first] = 1;
+	r->scenario = (struct scenario){ 0 };
 	for (uint32_t i = 0; i < g->node_count; i++) {
-		fit_node(&r, g, g->order[i], first[g->order[i]]);
-		run_node(&r, g->order[i], first[g->order[i]]);
+		fit_node(r, g, g->order[i]);
+		run_node(r, g->order[i]);
 	}
 	for (uint32_t i = 0; i < g->step_count; i++) {
 		struct graph_step *step = &g->steps[i];
 
-		measure_step(&r, i);
+		measure_step(r, i);
 		if (!step->used)
 			continue;
-		step->rest_ns = MAX(step->measured_ns - r.step_ns[i], 0);
-		measure_step(&r, i);
+		step->rest_ns = MAX(step->measured_ns - r->step_ns[i], 0);
+		measure_step(r, i);
 	}
-	return OW_OK;
 }
 
 ow_status scenario_make(const struct graph *g, struct arena *arena, struct scenario *out,
@@ -216,12 +214,19 @@ ow_status scenario_make(const struct graph *g, struct arena *arena, struct scena
 {
 	size_t nodes = (size_t)g->node_count + 1;
 
-	*out = (struct scenario){ .weight_ns = ARENA_ARRAY(arena, int64_t, nodes),
-				  .drop = ARENA_ARRAY(arena, uint8_t, nodes) };
+	*out = (struct scenario){ .weight_ns = RAW_ARRAY(arena, int64_t, nodes),
+				  .drop = RAW_ARRAY(arena, uint8_t, nodes) };
 	if (!out->weight_ns || !out->drop)
 		return error_no_memory(err);
-	memcpy(out->weight_ns, g->weight_ns, (nodes - 1) * sizeof(*out->weight_ns));
+	scenario_reset(g, out);
 	return OW_OK;
+}
+
+void scenario_reset(const struct graph *g, struct scenario *s)
+{
+	memcpy(s->weight_ns, g->weight_ns, g->node_count * sizeof(*s->weight_ns));
+	memset(s->drop, 0, g->node_count);
+	s->no_inferred = false;
 }
 
 struct tracing {
@@ -231,11 +236,6 @@ struct tracing {
 	size_t cap;
 	int64_t from_ns, at_ns; /* the path is complete from at_ns on */
 };
-
-static bool is_lane_first(const struct graph *g, uint32_t node)
-{
-	return lane_of_node(g, node)->first == node;
-}
 
 /* Adds the piece [begin, at) as far as it lies in the step. */
 static bool trace_back(struct tracing *t, int64_t begin, uint32_t node, enum node_kind kind)
@@ -248,6 +248,8 @@ static bool trace_back(struct tracing *t, int64_t begin, uint32_t node, enum nod
 		return true;
 	if (kind == NODE_UNEXPLAINED)
 		p->unexplained_ns += dur;
+	if (!t->arena) /* only the sums are wanted */
+		return true;
 	p->items = arena_grow(t->arena, p->items, p->count, &t->cap, sizeof(*p->items));
 	if (!p->items)
 		return false;
@@ -289,7 +291,7 @@ static uint32_t find_cause(const struct replay *r, uint32_t node, int64_t ready,
 		}
 		return e->src;
 	}
-	if (chain_time(r, node, is_lane_first(g, node)) != ready)
+	if (chain_time(r, node) != ready)
 		return UINT32_MAX;
 	*from_begin = g->flags[node] & NODE_AFTER_BEGIN;
 	return node - 1;
@@ -305,7 +307,7 @@ static bool trace_node(struct tracing *t, uint32_t *node, bool *from_begin)
 
 	if (!*from_begin && !trace_back(t, begin, at, (enum node_kind)g->kind[at]))
 		return false;
-	ready = node_ready(r, at, is_lane_first(g, at));
+	ready = node_ready(r, at);
 	if (ready == INT64_MIN) {
 		*node = UINT32_MAX;
 		return true;
@@ -379,8 +381,7 @@ uint32_t median_step(const struct graph *g)
 	return best;
 }
 
-ow_status unexplained_share(const struct replay *base, struct arena *arena, double *out,
-			    struct ow_error *err)
+ow_status unexplained_share(const struct replay *base, double *out, struct ow_error *err)
 {
 	int64_t unexplained = 0, all = 0;
 
@@ -389,7 +390,7 @@ ow_status unexplained_share(const struct replay *base, struct arena *arena, doub
 
 		if (!base->g->steps[i].used || !base->g->steps[i].steady)
 			continue;
-		OW_TRY(path_find(base, i, arena, &path, err));
+		OW_TRY(path_find(base, i, NULL, &path, err));
 		unexplained = span_add(unexplained, path.unexplained_ns);
 		all = span_add(all, path.step_ns);
 	}
@@ -432,12 +433,12 @@ static bool find_pair(const uint64_t *keys, struct range to, struct range from, 
 	return false;
 }
 
-/* Copies to the nodes of `to` the durations of their counterparts in `from`; returns how many have one. Time of nodes
- * that only `from` has is added to the node before, and nodes that only `to` has take no time, so that the thread's
- * total time is that of `from`.
+/* Copies to the nodes of `to` the durations of their counterparts in `from`; returns how many have one, and in partner
+ * 1 + each counterpart. Time of nodes that only `from` has is added to the node before, and nodes that only `to` has take
+ * no time, so that the thread's total time is that of `from`.
  */
 static uint32_t borrow_durations(const struct graph *g, const uint64_t *keys, struct range to,
-				 struct range from, int64_t *weight)
+				 struct range from, int64_t *weight, uint32_t *partner)
 {
 	uint32_t i = to.first, k = from.first, last = UINT32_MAX, matched = 0;
 
@@ -456,6 +457,7 @@ static uint32_t borrow_durations(const struct graph *g, const uint64_t *keys, st
 			if (last != UINT32_MAX)
 				weight[last] += g->weight_ns[k];
 		weight[x] = g->weight_ns[y];
+		partner[x] = y + 1;
 		last = x;
 		matched++;
 		i++;
@@ -488,6 +490,14 @@ static bool has_next(const struct graph *g, uint32_t s)
 	       g->steps[s].source.v == g->steps[s + 1].source.v;
 }
 
+static bool has_pairs(const struct graph *g)
+{
+	for (uint32_t s = 0; s < g->step_count; s++)
+		if (has_next(g, s))
+			return true;
+	return false;
+}
+
 static int by_error(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -495,41 +505,83 @@ static int by_error(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-ow_status replay_check(const struct graph *g, struct arena *arena, double *error,
-		       struct ow_error *err)
-{
-	struct range *ranges = ARENA_ARRAY(arena, struct range, (size_t)g->step_count + 1);
-	uint32_t *nodes = ARENA_ARRAY(arena, uint32_t, (size_t)g->step_count + 1);
-	uint32_t *matched = ARENA_ARRAY(arena, uint32_t, (size_t)g->step_count + 1);
-	double *errors = ARENA_ARRAY(arena, double, (size_t)g->step_count + 1);
-	uint64_t *keys = make_keys(g, arena);
-	struct scenario scenario;
-	uint32_t count = 0;
-	struct replay r;
+#define PARTS 1000000000 /* of a step, in which distances are counted */
 
-	*error = -1;
-	if (!ranges || !nodes || !matched || !errors || !keys)
-		return error_no_memory(err);
-	OW_TRY(scenario_make(g, arena, &scenario, err));
+/* How far device work begins from where it did, with a counterpart in the next step; `alike` are the steps that count. */
+static double start_error(const struct replay *r, const uint32_t *partner, const uint8_t *alike,
+			  int64_t *room)
+{
+	const struct graph *g = r->g;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < g->node_count; i++) {
+		uint32_t s = g->step[i] - 1;
+		const struct graph_step *next;
+		int64_t begin, predicted;
+
+		if (!g->step[i] || !partner[i] || !alike[s] || !(g->flags[i] & NODE_DEVICE))
+			continue;
+		next = &g->steps[s + 1];
+		begin = g->phases.windows[next->window].start_ns;
+		predicted = r->begin_ns[i] - r->step_begin_ns[s];
+		room[count++] = (int64_t)(fabs((double)(predicted -
+							(g->start_ns[partner[i] - 1] - begin))) /
+					  (double)next->measured_ns * PARTS);
+	}
+	return count ? (double)median_of_many(room, count) / PARTS : -1;
+}
+
+/* The durations of the next step for all steps that have one; returns how many nodes of each step have a counterpart, of how many. */
+static void borrow_all(const struct graph *g, const uint64_t *keys, struct range *ranges,
+		       int64_t *weight, uint32_t *partner, uint32_t *matched, uint32_t *nodes)
+{
 	for (uint32_t l = 0; l < g->lane_count; l++) {
 		find_ranges(g, &g->lanes[l], ranges);
 		for (uint32_t s = 0; s < g->step_count; s++)
 			if (has_next(g, s)) {
 				nodes[s] += ranges[s].end - ranges[s].first;
 				matched[s] += borrow_durations(g, keys, ranges[s], ranges[s + 1],
-							       scenario.weight_ns);
+							       weight, partner);
 			}
 	}
-	OW_TRY(replay_run(g, &scenario, arena, &r, err));
-	for (uint32_t s = 0; s < g->step_count; s++)
-		if (has_next(g, s) && g->steps[s + 1].measured_ns > 0 &&
-		    matched[s] >= nodes[s] - nodes[s] / 5)
+}
+
+ow_status replay_check(const struct graph *g, struct scenario *scenario, struct replay *r,
+		       struct arena *arena, struct replay_accuracy *out, struct ow_error *err)
+{
+	size_t steps = (size_t)g->step_count + 1, nodes = (size_t)g->node_count + 1;
+	struct range *ranges = ARENA_ARRAY(arena, struct range, steps);
+	uint32_t *in_step = ARENA_ARRAY(arena, uint32_t, steps);
+	uint32_t *matched = ARENA_ARRAY(arena, uint32_t, steps), *partner;
+	uint8_t *alike = ARENA_ARRAY(arena, uint8_t, steps);
+	double *errors = ARENA_ARRAY(arena, double, steps);
+	uint32_t count = 0;
+	int64_t *room;
+	uint64_t *keys;
+
+	*out = (struct replay_accuracy){ -1, -1 };
+	if (!has_pairs(g))
+		return OW_OK;
+	keys = make_keys(g, arena);
+	partner = ARENA_ARRAY(arena, uint32_t, nodes);
+	room = RAW_ARRAY(arena, int64_t, nodes);
+	if (!ranges || !in_step || !matched || !alike || !errors || !keys || !partner || !room)
+		return error_no_memory(err);
+	scenario_reset(g, scenario);
+	borrow_all(g, keys, ranges, scenario->weight_ns, partner, matched, in_step);
+	replay_again(r, scenario);
+	for (uint32_t s = 0; s < g->step_count; s++) {
+		alike[s] = has_next(g, s) && g->steps[s + 1].measured_ns > 0 &&
+			   matched[s] >= in_step[s] - in_step[s] / 5;
+		if (alike[s])
 			errors[count++] =
-				fabs((double)(r.step_ns[s] - g->steps[s + 1].measured_ns)) /
+				fabs((double)(r->step_ns[s] - g->steps[s + 1].measured_ns)) /
 				(double)g->steps[s + 1].measured_ns;
+	}
 	if (!count)
 		return OW_OK;
 	qsort(errors, count, sizeof(*errors), by_error);
-	*error = errors[count / 2];
+	out->step = errors[count / 2];
+	out->start = start_error(r, partner, alike, room);
 	return OW_OK;
 }

@@ -10,6 +10,7 @@
 #include "support/trace_model.h"
 
 static const struct event_filter everything = { INT64_MIN, INT64_MAX, -1, 0, 0 };
+static const struct graph_extent all_steps = { .until = TIME_UNKNOWN };
 
 struct job {
 	struct small_model s;
@@ -44,8 +45,7 @@ static void add_plain_step(struct job *j, int64_t number, int64_t at)
 static void open_session(struct job *j, struct session *s)
 {
 	small_freeze(&j->s);
-	assert_int_equal(session_open(j->s.m, &everything, TIME_UNKNOWN, false, s, &j->s.err),
-			 OW_OK);
+	assert_int_equal(session_open(j->s.m, &everything, &all_steps, s, &j->s.err), OW_OK);
 	assert_string_equal(s->g.refused, "");
 }
 
@@ -351,8 +351,7 @@ static void unexplained(void **state)
 			    at + 20);
 	}
 	small_freeze(&j.s);
-	assert_int_equal(session_open(j.s.m, &everything, TIME_UNKNOWN, false, &s, &j.s.err),
-			 OW_OK);
+	assert_int_equal(session_open(j.s.m, &everything, &all_steps, &s, &j.s.err), OW_OK);
 	assert_string_equal(s.g.refused, "in 54 % of a step the cause of waiting was not recorded");
 	session_close(&s);
 	small_close(&j.s);
@@ -366,8 +365,7 @@ static void nothing(void **state)
 	(void)state;
 	open_job(&j);
 	small_freeze(&j.s);
-	assert_int_equal(session_open(j.s.m, &everything, TIME_UNKNOWN, false, &s, &j.s.err),
-			 OW_OK);
+	assert_int_equal(session_open(j.s.m, &everything, &all_steps, &s, &j.s.err), OW_OK);
 	assert_true(*s.g.refused);
 	session_close(&s);
 	small_close(&j.s);
@@ -398,8 +396,7 @@ static void hostile_times(void **state)
 	builder_add_link(&j.s.b,
 			 &(struct link_row){ .src = { 1 }, .dst = { 2 }, .kind = LINK_LAUNCH });
 	small_freeze(&j.s);
-	assert_int_equal(session_open(j.s.m, &everything, TIME_UNKNOWN, false, &s, &j.s.err),
-			 OW_OK);
+	assert_int_equal(session_open(j.s.m, &everything, &all_steps, &s, &j.s.err), OW_OK);
 	session_close(&s);
 	small_close(&j.s);
 }
@@ -420,7 +417,7 @@ static void without_memory(void **state)
 		ow_status status;
 
 		mem_fail_after(n, true);
-		status = session_open(j.s.m, &everything, TIME_UNKNOWN, false, &s, &j.s.err);
+		status = session_open(j.s.m, &everything, &all_steps, &s, &j.s.err);
 		mem_fail_after(0, false);
 		assert_true(status == OW_OK || status == OW_E_NO_MEMORY);
 		done = status == OW_OK;
@@ -428,6 +425,97 @@ static void without_memory(void **state)
 		assert_int_equal(atomic_load(&j.s.mem.used), before);
 	}
 	small_close(&j.s);
+}
+
+/* A recording without steps: 400 times a call of 1 and a pause of 1; a part in its middle is cut out, and its path sums to it. */
+static void part_of_a_recording(void **state)
+{
+	struct graph_extent part = { .until = TIME_UNKNOWN, .part = true, .events_most = 100 };
+	struct critical_path path;
+	struct arena arena;
+	struct session s;
+	int64_t sum = 0;
+	struct job j;
+
+	(void)state;
+	open_job(&j);
+	for (int64_t i = 0; i < 400; i++)
+		trace_slice(&j.s, j.host, "aten::add", PHASE_COMPUTE, 2 * i, 2 * i + 1);
+	small_freeze(&j.s);
+	assert_int_equal(session_open(j.s.m, &everything, &part, &s, &j.s.err), OW_OK);
+	assert_string_equal(s.g.refused, "");
+	assert_int_equal(s.g.steps[0].part_of_ns, 799 * MS);
+	assert_in_range(s.g.steps[0].measured_ns, 150 * MS, 201 * MS);
+	assert_in_range(s.g.steps[0].begin_ns, 250 * MS, 350 * MS);
+	assert_true(s.g.node_count < 250);
+	arena_init(&arena, s.g.m->mem);
+	assert_int_equal(path_find(&s.base, 0, &arena, &path, NULL), OW_OK);
+	for (uint32_t i = 0; i < path.count; i++)
+		sum += path.items[i].dur_ns;
+	assert_int_equal(sum, s.g.steps[0].measured_ns);
+	assert_int_equal(path.unexplained_ns, 0);
+	arena_release(&arena);
+	session_close(&s);
+	part.part = false;
+	assert_int_equal(session_open(j.s.m, &everything, &part, &s, &j.s.err), OW_OK);
+	assert_int_equal(s.g.steps[0].part_of_ns, 0);
+	assert_int_equal(s.g.steps[0].measured_ns, 799 * MS);
+	close_session(&j, &s);
+}
+
+/* Backward pass: the main thread waits for another one, which works from 3 to 9, but runs two short pieces in between (at 6 and 8). Its pauses are
+ * not its own time: without the other thread's work the step has only what is left. */
+static void pauses_with_work_between(void **state)
+{
+	struct session s;
+	struct job j;
+
+	(void)state;
+	open_job(&j);
+	for (int64_t i = 0; i < 4; i++) {
+		int64_t at = 1000 * i;
+
+		trace_step(&j.s, j.source, i, at, at + 1000);
+		trace_slice(&j.s, j.host, "forward", PHASE_COMPUTE, at, at + 290);
+		trace_slice(&j.s, j.host, "aten::detach", PHASE_COMPUTE, at + 600, at + 601);
+		trace_slice(&j.s, j.host, "aten::detach", PHASE_COMPUTE, at + 800, at + 801);
+		trace_slice(&j.s, j.host, "optimizer", PHASE_COMPUTE, at + 905, at + 1000);
+		trace_slice(&j.s, j.other, "backward", PHASE_COMPUTE, at + 295, at + 500);
+		trace_slice(&j.s, j.other, "backward", PHASE_COMPUTE, at + 500, at + 700);
+		trace_slice(&j.s, j.other, "backward", PHASE_COMPUTE, at + 700, at + 900);
+	}
+	open_session(&j, &s);
+	assert_int_equal(s.base.median_ns, 1000 * MS);
+	assert_in_range(on_path(&s, NODE_GAP), 0, 20 * MS);
+	assert_in_range(predict(&s, "op:backward*0.5"), 695 * MS, 710 * MS);
+	close_session(&j, &s);
+}
+
+/* Times of doubles are rounded to a quarter of a microsecond: a call may begin before the operator before it has ended, whose own call has ended. */
+static void calls_that_overlap_by_rounding(void **state)
+{
+	struct session s;
+	struct job j;
+
+	(void)state;
+	open_job(&j);
+	for (int64_t i = 0; i < 4; i++) {
+		int64_t at = 10 * i;
+		event_id call, early;
+
+		trace_step(&j.s, j.source, i, at, at + 10);
+		trace_slice(&j.s, j.host, "aten::mm", PHASE_HOST, at, at + 4);
+		call = trace_slice(&j.s, j.host, "cudaLaunchKernel", PHASE_LAUNCH, at + 1, at + 2);
+		early = trace_slice(&j.s, j.host, "cudaFree", PHASE_ALLOCATION, at + 4, at + 10);
+		j.s.m->event.ts_ns[early.v] -= 250;
+		j.s.m->event.dur_ns[early.v] += 250;
+		trace_launch(&j.s, call,
+			     trace_slice(&j.s, j.stream, "gemm", PHASE_COMPUTE, at + 2, at + 3));
+	}
+	open_session(&j, &s);
+	assert_in_range(on_path(&s, NODE_ALLOC), 6 * MS, 6 * MS + 250);
+	assert_int_equal(on_path(&s, NODE_GAP), 0);
+	close_session(&j, &s);
 }
 
 static void bad_changes(void **state)
@@ -546,13 +634,23 @@ static void rounded_times(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_steps),	    cmocka_unit_test(hidden_costs),
-		cmocka_unit_test(other_thread),	    cmocka_unit_test(blocking_copy),
-		cmocka_unit_test(streams),	    cmocka_unit_test(recorded_waits),
-		cmocka_unit_test(impossible_waits), cmocka_unit_test(launch_without_node),
-		cmocka_unit_test(unexplained),	    cmocka_unit_test(nothing),
-		cmocka_unit_test(hostile_times),    cmocka_unit_test(without_memory),
-		cmocka_unit_test(bad_changes),	    cmocka_unit_test(ranks_wait_for_each_other),
+		cmocka_unit_test(plain_steps),
+		cmocka_unit_test(hidden_costs),
+		cmocka_unit_test(other_thread),
+		cmocka_unit_test(blocking_copy),
+		cmocka_unit_test(streams),
+		cmocka_unit_test(recorded_waits),
+		cmocka_unit_test(impossible_waits),
+		cmocka_unit_test(launch_without_node),
+		cmocka_unit_test(unexplained),
+		cmocka_unit_test(nothing),
+		cmocka_unit_test(hostile_times),
+		cmocka_unit_test(without_memory),
+		cmocka_unit_test(bad_changes),
+		cmocka_unit_test(calls_that_overlap_by_rounding),
+		cmocka_unit_test(part_of_a_recording),
+		cmocka_unit_test(pauses_with_work_between),
+		cmocka_unit_test(ranks_wait_for_each_other),
 		cmocka_unit_test(rounded_times),
 	};
 

@@ -9,28 +9,37 @@
 
 static ow_status check(struct session *s, struct ow_error *err)
 {
+	struct replay_accuracy accuracy = { -1, -1 };
 	struct arena scratch;
 	ow_status status;
 
 	arena_init(&scratch, s->g.m->mem);
-	status = unexplained_share(&s->base, &scratch, &s->unexplained, err);
+	status = unexplained_share(&s->base, &s->unexplained, err);
 	if (status == OW_OK && s->unexplained > UNEXPLAINED_MOST)
 		snprintf(s->g.refused, sizeof(s->g.refused),
 			 "in %.0f %% of a step the cause of waiting was not recorded",
 			 s->unexplained * 100);
 	if (status == OW_OK)
-		status = replay_check(&s->g, &scratch, &s->replay_error, err);
+		status = replay_check(&s->g, &s->changed, &s->trial, &scratch, &accuracy, err);
+	s->replay_error = accuracy.step;
+	if (status == OW_OK && !*s->g.refused && s->replay_error > REPLAY_ERROR_MOST)
+		snprintf(s->g.refused, sizeof(s->g.refused),
+			 "the replay of a step misses other steps by %.0f %%: what they wait for "
+			 "was not "
+			 "recorded",
+			 s->replay_error * 100);
+	s->start_error = accuracy.start;
 	arena_release(&scratch);
 	return status;
 }
 
-ow_status session_open(struct model *m, const struct event_filter *filter, int64_t until,
-		       bool shares, struct session *s, struct ow_error *err)
+ow_status session_open(struct model *m, const struct event_filter *filter,
+		       const struct graph_extent *extent, struct session *s, struct ow_error *err)
 {
 	memset(s, 0, sizeof(*s));
-	s->replay_error = -1;
+	s->replay_error = s->start_error = -1;
 	arena_init(&s->arena, m->mem);
-	OW_TRY(graph_make(m, filter, until, shares, &s->g, err));
+	OW_TRY(graph_make(m, filter, extent, &s->g, err));
 	if (m->stack.count > 1 || m->frame.count > 1) {
 		s->own_line = line_own_frames(m, &s->arena);
 		if (!s->own_line)
@@ -38,8 +47,11 @@ ow_status session_open(struct model *m, const struct event_filter *filter, int64
 	}
 	if (*s->g.refused)
 		return OW_OK;
-	OW_TRY(replay_fit(&s->g, &s->g.arena, err));
-	OW_TRY(replay_run(&s->g, NULL, &s->arena, &s->base, err));
+	OW_TRY(replay_make(&s->g, &s->arena, &s->base, err));
+	replay_fit(&s->g, &s->base);
+	replay_again(&s->base, NULL);
+	OW_TRY(replay_make(&s->g, &s->arena, &s->trial, err));
+	OW_TRY(scenario_make(&s->g, &s->arena, &s->changed, err));
 	return check(s, err);
 }
 
@@ -49,6 +61,10 @@ void session_extras(const struct session *s, bool known, struct table *out)
 		table_add_extra(out, "replay_error", "%.6f", s->replay_error);
 	else
 		table_add_extra(out, "replay_error", "null");
+	if (known && s->start_error >= 0)
+		table_add_extra(out, "kernel_start_error", "%.6f", s->start_error);
+	else
+		table_add_extra(out, "kernel_start_error", "null");
 	if (known) {
 		table_add_extra(out, "steps_replayed", "%u", s->g.replayed_count);
 		table_add_extra(out, "steps_steady", "%u", s->g.steady_count);

@@ -10,20 +10,26 @@
 
 /* if a larger share of the critical paths is unexplained, there is no replay */
 #define UNEXPLAINED_MOST 0.05
+/* if the median error of replay_check is larger, there is no replay */
+#define REPLAY_ERROR_MOST 0.2
 
 struct session {
 	struct graph g;
 	struct arena arena;
 	struct replay base;
+	/* memory for one replay with changes, which every caller may use for a while: scenario_reset, replay_again */
+	struct replay trial;
+	struct scenario changed;
 	double unexplained;  /* share of the steady steps' critical paths without a known cause */
 	double replay_error; /* median relative error of replay_check; negative: unknown */
+	double start_error;  /* `start` of replay_check; negative: unknown */
 	/* for each stack: its frame in the user's own code; NULL if there are no stacks */
 	uint32_t *own_line;
 };
 
-/* `until` and `shares`: as in graph_make. The caller calls session_close, also after a failure. */
-ow_status session_open(struct model *m, const struct event_filter *filter, int64_t until,
-		       bool shares, struct session *s, struct ow_error *err);
+/* The caller calls session_close, also after a failure. */
+ow_status session_open(struct model *m, const struct event_filter *filter,
+		       const struct graph_extent *extent, struct session *s, struct ow_error *err);
 void session_close(struct session *s);
 
 static inline bool session_replays(const struct session *s)

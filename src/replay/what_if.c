@@ -224,7 +224,7 @@ ow_status what_if_table(struct model *m, const struct event_filter *filter,
 		arena_release(&scratch);
 		return status;
 	}
-	status = session_open(m, filter, TIME_UNKNOWN, false, &s, err);
+	status = session_open(m, filter, &(struct graph_extent){ .until = TIME_UNKNOWN }, &s, err);
 	path_columns(out);
 	table_add_extra(out, "schema_version", "1");
 	if (status == OW_OK) {

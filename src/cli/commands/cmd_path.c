@@ -12,18 +12,33 @@ struct path_args {
 	const char *by;
 };
 
-/* Prints "1 step of 180ms; 0.4 % of the path is unexplained; replay is off by 0.8 % on other
- * steps". */
+/* Prints which time the path covers: a step, the recording, or a part of the recording. */
+static void print_extent(const ow_result *r, double time_ns)
+{
+	const char *has_steps = ow_result_extra(r, "has_steps");
+	double whole = extra_number(r, "part_of_ns");
+	char text[WORDS_NUMBER], of[WORDS_NUMBER];
+
+	words_time(text, time_ns / 1e3);
+	if (!isnan(whole))
+		printf("The recording (%s) has no steps and many events. Critical path of %s in "
+		       "its middle\n(--time-range shows another part)",
+		       words_time(of, whole / 1e3), text);
+	else if (has_steps && strcmp(has_steps, "true") == 0)
+		printf("Critical path of step %.0f: %s", extra_number(r, "step"), text);
+	else
+		printf("Critical path of the recording: %s", text);
+}
+
+/* Prints "Critical path of step 3: 180ms, 0.4 % of it unexplained; the replay predicts other steps within 0.8 %". */
 static void print_summary(const ow_result *r)
 {
 	double step = extra_number(r, "step_ns"), unexplained = extra_number(r, "unexplained_ns");
 	double error = extra_number(r, "replay_error");
-	char text[WORDS_NUMBER];
 
 	if (isnan(step))
 		return;
-	printf("Critical path of step %.0f: %s", extra_number(r, "step"),
-	       words_time(text, step / 1e3));
+	print_extent(r, step);
 	if (step > 0 && unexplained / step >= 0.001)
 		printf(", %.1f %% of it unexplained", 100 * unexplained / step);
 	if (!isnan(error))

@@ -170,6 +170,14 @@ static void print_after(const ow_result *r, uint32_t shown, const struct finding
 		words_time(now, (step - saved) / 1e3), words_time(was, step / 1e3));
 }
 
+/* Returns whether one-off initialisation hides the work that repeats. */
+static bool is_warm_up(const ow_result *r)
+{
+	const char *warm_up = ow_result_extra(r, "warm_up");
+
+	return warm_up && strcmp(warm_up, "true") == 0;
+}
+
 static void print_nothing(const ow_result *r, const struct findings_style *style)
 {
 	double step = extra_number(r, "step_ns");
@@ -180,9 +188,18 @@ static void print_nothing(const ow_result *r, const struct findings_style *style
 			fprintf(style->to, "No rule found a problem.\n");
 		return;
 	}
-	if (style->brief && is_healthy(r)) /* the verdict above already says this */
+	/* the verdict above already says this */
+	if (style->brief && (is_healthy(r) || is_warm_up(r)))
 		return;
 	start_finding(style, 0);
+	if (is_warm_up(r)) {
+		fprintf(style->to,
+			"%sThis is mostly warm-up: record %s to judge the work that repeats.\n",
+			style->brief ? "" : "\n",
+			strcmp(span_name(r), "step") == 0 ? "later steps"
+							  : "a later part of the run");
+		return;
+	}
 	fprintf(style->to, "%s%s %g %% of the %s of %s.\n", style->brief ? "" : "\n",
 		is_healthy(r) ? "Nothing worth changing above"
 			      : "No rule found a change that saves",
