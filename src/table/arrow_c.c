@@ -1,10 +1,9 @@
 /*
- * arrow_c.c: a held table in the form of Arrow's C data interface, for Python's data frames, DuckDB and other consumers
- * in this process; see arrow_c.h. Numbers are exported in place; texts, truth values and validity bits have another
- * form in Arrow and are copied. Arrow's files and streams are in arrow_ipc.c.
- *
- * A consumer may move the children of a struct apart and release them in any order and from any thread. So every part
- * owns its memory, and all of them hold one `struct export`.
+ * arrow_c.c: exports a held table through Arrow's C data interface, for Python's data frames, DuckDB and other
+ * consumers in this process; see arrow_c.h. Numbers are exported in place; texts, truth values and validity bits have
+ * another form in Arrow and are copied. Arrow's files and streams are in arrow_ipc.c. A consumer may move the children
+ * of a struct apart and release them in any order and from any thread. So every part owns its memory, and all of them
+ * hold one `struct export`.
  */
 #include "table/arrow_c.h"
 
@@ -39,7 +38,8 @@ static void export_drop(struct export *e)
 		return;
 	mem_free(e->mem, e, sizeof(*e));
 	if (release)
-		release(owner); /* the profile, and with it the account of its memory, may end here */
+		/* the release may free the profile, and with it the account of its memory */
+		release(owner);
 }
 
 /* Drops an export without calling the owner, because the call failed. */
@@ -269,7 +269,7 @@ static bool make_bools(struct array_block *block, const int64_t *values, size_t 
 	return true;
 }
 
-/* Digits that do not fit into an integer become the nearest float64. */
+/* Converts digits to numbers; those that do not fit into an integer become the nearest float64. */
 static bool make_numbers(struct array_block *block, const struct table_column *column, size_t rows)
 {
 	double *values = buffer_new(block, 1, rows * sizeof(*values));

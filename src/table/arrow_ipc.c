@@ -62,7 +62,7 @@ static uint32_t here(const struct flat *f)
 	return (uint32_t)f->len;
 }
 
-/* A reference is the distance from itself to its target. */
+/* Writes a reference: the distance from itself to its target. */
 static void put_ref(struct flat *f, uint32_t place)
 {
 	uint32_t distance = here(f) + (uint32_t)sizeof(place) - place;
@@ -142,7 +142,7 @@ static void flat_ref(struct flat *f, unsigned slot, uint32_t place)
 	f->slots[slot] = here(f);
 }
 
-/* A table begins with the distance to its vtable, which lies before it and holds the places of the fields. */
+/* Ends a table. It begins with the distance to its vtable, which lies before it and holds the places of the fields. */
 static uint32_t flat_table_end(struct flat *f)
 {
 	uint16_t vtable[2 + FLAT_SLOTS], count = FLAT_SLOTS, size;
@@ -247,7 +247,7 @@ static uint32_t key_value(struct flat *f, struct str key, const char *value)
 	return flat_table_end(f);
 }
 
-/* Metadata of a column: its description, and its unit when it has one. */
+/* Writes the metadata of a column: its description, and its unit when it has one. */
 static uint32_t remarks(struct flat *f, const struct table_column *c)
 {
 	const char *unit = c->unit == UNIT_NS ? "ns" : c->unit == UNIT_BYTES ? "bytes" : NULL;
@@ -304,7 +304,7 @@ static struct str message(struct flat *f, uint8_t kind, uint32_t header, int64_t
 	return flat_finish(f, flat_table_end(f));
 }
 
-/* A record batch of the body. */
+/* Writes the header of a record batch for the body. */
 static uint32_t record_batch(struct arrow_ipc *a, int64_t length, size_t node_count)
 {
 	struct flat *f = &a->meta;
@@ -356,7 +356,7 @@ static ow_status make_numbers(struct arrow_dictionary *d, const struct rows *row
 	return d->numbers[part] ? OW_OK : error_no_memory(err);
 }
 
-/* The number + 1 of a text, which may be one of another run. */
+/* The number + 1 of a text; the dictionary of another run may have the same text. */
 static ow_status number_text(struct arrow_dictionary *d, struct str text, uint32_t *number,
 			     struct ow_error *err)
 {
@@ -397,7 +397,7 @@ static ow_status dictionary_add(struct arrow_dictionary *d, const struct rows *r
 	return OW_OK;
 }
 
-/* The number of the text in row i of a block that was taken; UINT32_MAX when it is unknown. */
+/* The number of the text in row i of a collected block; UINT32_MAX when it is unknown. */
 static uint32_t dictionary_number(const struct arrow_dictionary *d, const struct rows *rows,
 				  const struct rows_column *column, uint32_t i)
 {
@@ -494,7 +494,7 @@ ow_status arrow_ipc_schema(struct arrow_ipc *a, struct buf *to, struct ow_error 
 	return OW_OK;
 }
 
-/* Adds a buffer to the body, plain, or packed after its length. */
+/* Adds a buffer to the body, plain, or compressed after its length. */
 static ow_status add_buffer(struct arrow_ipc *a, struct str bytes, struct ow_error *err)
 {
 	struct arrow_buffer *buffer = &a->buffers[a->buffer_count++];
@@ -513,7 +513,7 @@ static ow_status add_buffer(struct arrow_ipc *a, struct str bytes, struct ow_err
 	return a->body.failed || a->packed.failed ? error_no_memory(err) : OW_OK;
 }
 
-/* The message of a batch or, with its number, of a dictionary; the body follows. */
+/* Writes the message of a batch or, with a dictionary's number, of a dictionary; the body follows. */
 static ow_status put_batch(struct arrow_ipc *a, int64_t length, size_t nodes, int64_t dictionary,
 			   struct buf *to, struct arrow_block *block, struct ow_error *err)
 {
@@ -693,7 +693,7 @@ static void add_values(const struct rows *rows, const struct rows_column *from,
 		buf_add(&c->values, from->values, rows->n * column_value_size(from->c));
 }
 
-/* Digits that do not fit into an integer become the nearest float64. */
+/* Adds digits as numbers; those that do not fit into an integer become the nearest float64. */
 static void add_digits(const struct rows *rows, const struct rows_column *from,
 		       struct arrow_column *c, int64_t row)
 {

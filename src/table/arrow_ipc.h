@@ -41,7 +41,7 @@ struct arrow_buffer {
 	int64_t offset, length; /* range in the body */
 };
 
-/* Where a message is in a file. */
+/* The position of a message in a file. */
 struct arrow_block {
 	int64_t offset;
 	int32_t meta_length; /* length with its 8-byte prefix */
@@ -53,13 +53,14 @@ struct arrow_block {
  * dictionary. */
 struct arrow_dictionary {
 	struct mem *mem;
-	uint32_t **numbers; /* per part, by code: the number + 1, 0 = not seen; NULL = none seen */
+	/* for each part, by code: the number + 1, 0 = not met; NULL = none met */
+	uint32_t **numbers;
 	struct str *texts;
 	size_t count, cap;
 	struct map map; /* text → number + 1 */
 };
 
-/* Values of a column that wait for their batch. */
+/* Values of a column that are collected for the next batch. */
 struct arrow_column {
 	const char *name;
 	const struct table_column *c;
@@ -85,16 +86,18 @@ struct arrow_ipc {
 	size_t buffer_count;
 };
 
-/* The columns of `rows`; names of all columns of the table, NULL = their own. With dictionaries, columns of texts that
- * have one in the table are written as numbers, and arrow_ipc_collect must see all rows first. Release in any case. */
+/* Prepares the columns of `rows`; `names` are those of all columns of the table, NULL = their own. With dictionaries,
+ * columns of texts that have one in the table are written as numbers, and arrow_ipc_collect must get all rows first.
+ * The caller releases `a` in any case.
+ */
 ow_status arrow_ipc_init(struct arrow_ipc *a, const struct rows *rows, const char *const *names,
 			 bool dictionaries, bool pack, struct ow_error *err);
 void arrow_ipc_release(struct arrow_ipc *a);
 
-/* Takes the texts of a block; rows has the columns with dictionaries only, in their order. */
+/* Collects the texts of a block; rows has the columns with dictionaries only, in their order. */
 ow_status arrow_ipc_collect(struct arrow_ipc *a, const struct rows *rows, struct ow_error *err);
 
-/* Append messages. *block is set to the place of the message, counted from the length of `to` before. */
+/* Append messages. *block is set to the position of the message, counted from the previous length of `to`. */
 ow_status arrow_ipc_schema(struct arrow_ipc *a, struct buf *to, struct ow_error *err);
 ow_status arrow_ipc_dictionary(struct arrow_ipc *a, uint32_t column, struct buf *to,
 			       struct arrow_block *block, struct ow_error *err);
@@ -107,7 +110,7 @@ ow_status arrow_ipc_footer(struct arrow_ipc *a, struct buf *to,
 			   const struct arrow_block *batches, size_t batch_count,
 			   struct ow_error *err);
 
-/* Adds the rows of a block; *full when it is time to flush. */
+/* Adds the rows of a block; *full: the caller should flush. */
 ow_status arrow_ipc_add(struct arrow_ipc *a, const struct rows *rows, bool *full,
 			struct ow_error *err);
 

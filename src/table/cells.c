@@ -65,7 +65,7 @@ static void put_infinity(struct buf *to, double value)
 	buf_puts(to, isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity");
 }
 
-/* An integer of any width. */
+/* Writes an integer of any width. */
 static void put_whole(struct buf *to, const struct rows_column *column, uint32_t i)
 {
 	if (column->c->type == TYPE_INT32)
@@ -131,7 +131,7 @@ void cell_csv(struct buf *to, const struct rows *rows, const struct rows_column 
 
 #define EXACT ((uint64_t)1 << 53)
 
-/* Integers that BigQuery's loader would round. */
+/* Whether BigQuery's loader would round an integer. */
 static bool is_inexact(const struct rows_column *column, uint32_t i)
 {
 	int64_t value;

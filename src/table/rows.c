@@ -1,7 +1,7 @@
 /*
- * rows.c: blocks of rows for everything that writes tables; see rows.h. Rows in another order are gathered: those of a
- * block are sorted by their place, and neighbours are read together. Events of a track are in the order of time, so
- * even rows sorted by time come in long pieces.
+ * rows.c: reads blocks of rows for everything that writes tables; see rows.h. In a sorted order, the rows of a block
+ * are sorted by their position, and neighbours are read together. Events of a track are in the order of time, so even
+ * rows sorted by time come in long pieces.
  */
 #include "table/rows.h"
 
@@ -18,7 +18,7 @@ static void swap(struct order_item **a, struct order_item **b)
 	*b = was;
 }
 
-/* By key, and rows without one after all others; both stably. */
+/* Sorts items by key, stably; items without a key come after all others. */
 static void sort_keys(struct order_item **items, struct order_item **spare, size_t count)
 {
 	size_t known = 0, unknown = 0;
@@ -172,7 +172,7 @@ static void take_item(void *arg, uint64_t row, uint64_t key, bool known)
 							(uint64_t)m->part << 32 | row };
 }
 
-/* Items of all rows, with the key of the column if there is one. */
+/* Makes the items of all rows, with the key of the column if there is one. */
 static ow_status collect(const struct table *t, uint32_t first, uint32_t end, uint32_t column,
 			 struct order_item *items, struct ow_error *err)
 {
@@ -196,7 +196,7 @@ static ow_status collect(const struct table *t, uint32_t first, uint32_t end, ui
 	return status;
 }
 
-/* Keys of a part by row. */
+/* The keys of a part, indexed by row. */
 struct by_row {
 	uint64_t *keys;
 	uint64_t *unknown; /* one bit for each row without a value */
@@ -285,7 +285,7 @@ void order_release(struct order *order)
 	*order = (struct order){ .mem = order->mem };
 }
 
-#define NEAR 16 /* rows between two that are read together all the same */
+#define NEAR 16 /* rows at most this far apart are read in one piece */
 
 static ow_status add_column(struct rows *rows, uint32_t index, struct ow_error *err)
 {
@@ -309,7 +309,7 @@ static ow_status add_columns(struct rows *rows, const bool *skip, struct ow_erro
 	return OW_OK;
 }
 
-/* As many rows as the largest part has: most tables for people are small. */
+/* The size of a block: at most the rows of the largest part, because most tables for people are small. */
 static uint32_t block_rows(const struct table *t)
 {
 	uint64_t most = 1;
@@ -410,7 +410,7 @@ static void scatter(struct rows_column *column, const struct table_vec *piece, u
 	}
 }
 
-/* How many of the items are close enough to be read in one piece, and the length of that. */
+/* The number of items that are close enough to be read in one piece; *length is the length of the piece. */
 static uint32_t near_by(const struct order_item *items, uint32_t count, uint32_t most,
 			uint32_t *len)
 {

@@ -54,16 +54,14 @@ struct order {
 	size_t count, size; /* number of items, and size of the allocation */
 };
 
-/* Rows of the parts [first, end) by column `sort`, then, stably, by column `step`; either may be ORDER_NONE.
- * A step needs end == first + 1. The table is prepared. */
+/* Sorts the rows of the parts [first, end) by column `sort`, then, stably, by column `step`; either may be
+ * ORDER_NONE. A step needs end == first + 1. The table must be prepared. */
 ow_status order_make(const struct table *t, uint32_t first, uint32_t end, uint32_t sort,
 		     uint32_t step, struct order *order, struct ow_error *err);
 void order_release(struct order *order);
 
 /* Returns whether rows can be sorted by the column. */
 bool order_can_sort(const struct table_column *column);
-
-/* Blocks of rows: */
 
 #define ROWS_BLOCK 4096
 
@@ -82,7 +80,7 @@ struct rows {
 	uint32_t block; /* number of rows of the largest block */
 	/* The current block: */
 	uint32_t n;
-	uint32_t part;	 /* part of all rows, or NULL in favour of `parts` */
+	uint32_t part;	 /* part of all rows of the block; unused if `parts` is set */
 	uint32_t *parts; /* part of each row; NULL if all rows have the same */
 	struct arena scratch;
 	/* State between blocks: */
@@ -90,7 +88,7 @@ struct rows {
 	uint64_t row;
 	/* items of the order; NULL: the table's order */
 	const struct order_item *items, *items_end;
-	/* For orders: */
+	/* Buffers for reading in a sorted order. */
 	struct arena arena; /* memory of all buffers */
 	struct order_item *sorted, *spare;
 	uint32_t *part_of;
@@ -102,7 +100,7 @@ ow_status rows_open(struct rows *rows, const struct table *t, const bool *skip,
 		    struct ow_error *err);
 void rows_close(struct rows *rows);
 
-/* Restarts with the parts [first, end) in the table's order, */
+/* Restarts with the parts [first, end) in the table's order. */
 void rows_start(struct rows *rows, uint32_t first, uint32_t end);
 /* Starts reading with the items of an order. */
 ow_status rows_start_order(struct rows *rows, const struct order_item *items, size_t count,
@@ -110,8 +108,6 @@ ow_status rows_start_order(struct rows *rows, const struct order_item *items, si
 
 /* Reads the next block; n is 0 at the end. */
 ow_status rows_next(struct rows *rows, struct ow_error *err);
-
-/* Values of the block: */
 
 static inline uint32_t rows_part(const struct rows *rows, uint32_t i)
 {

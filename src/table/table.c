@@ -130,7 +130,7 @@ ow_status table_open(const struct table_source *source, const struct table_run *
 	return OW_OK;
 }
 
-/* An empty text has a ptr, unlike NULL. */
+/* Reads texts; an empty text has a ptr, unlike NULL. */
 static void fill_texts(const struct table_column *c, uint64_t first, uint32_t n, struct str *to)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -163,7 +163,7 @@ static ow_status fill_held(const struct table_part *p, const struct table_column
 	return OW_OK;
 }
 
-/* part.state is the tree. */
+/* Fills the column depth; part.state is the tree. */
 static ow_status fill_depth(const struct table_part *p, const struct table_column *c,
 			    uint64_t first, uint32_t n, struct table_vec *out, struct ow_error *err)
 {
@@ -177,7 +177,7 @@ static ow_status fill_depth(const struct table_part *p, const struct table_colum
 	return OW_OK;
 }
 
-/* part.row_data has the parents, -1 = none. */
+/* Fills the column parent; part.row_data has the parents, -1 = none. */
 static ow_status fill_parent(const struct table_part *p, const struct table_column *c,
 			     uint64_t first, uint32_t n, struct table_vec *out,
 			     struct ow_error *err)
@@ -286,7 +286,7 @@ void table_document(struct table *t, const char *const *sentences, uint32_t coun
 		t->columns[i].doc = sentences[i];
 }
 
-/* depth is never NULL: a tree without rows is still a tree. */
+/* depth is never NULL for a tree: a tree without rows is still a tree. */
 static uint32_t no_depth[1];
 
 void table_make_tree(struct table *t)
@@ -307,7 +307,7 @@ static void *larger(struct table *t, const void *old, size_t size, uint32_t rows
 	return fresh;
 }
 
-/* Takes the new arrays and frees the old ones, or the other way round. */
+/* Frees the old arrays and keeps the new ones, or the other way round after a failure. */
 static void settle(struct table *t, struct table_column *old, uint32_t count, uint32_t *depth,
 		   uint32_t rows, bool ok)
 {
@@ -516,7 +516,7 @@ ow_status table_append(struct table *t, const struct table *from, struct ow_erro
 	uint32_t first = t->row_count, count = from->row_count;
 	uint64_t want = MAX((uint64_t)first + count, (uint64_t)t->row_cap + t->row_cap / 2);
 
-	if (!count) /* neither table may have memory yet */
+	if (!count) /* both counts are 0: neither table has memory yet */
 		return OW_OK;
 	if (count > UINT32_MAX - 1 - first)
 		return error_set(err, OW_E_LIMIT,
@@ -601,7 +601,7 @@ static ow_status prepare_part(struct table *t, struct table_part *part, struct o
 	OW_TRY(check_part(part, err));
 	guard_enter(&guard);
 	status = part->m ? model_require_rows(part->m, t->tables, err) : OW_OK;
-	/* Other tables that show code need it when one of their code columns is read. */
+	/* Tables that show code need stacks when one of their code columns is read. */
 	if (status == OW_OK && t->source->is_table &&
 	    (t->source->table == TABLE_stack || t->source->table == TABLE_frame))
 		status = model_require_stacks(part->m, err);
@@ -616,7 +616,7 @@ static ow_status prepare_part(struct table *t, struct table_part *part, struct o
 	return status == OW_OK ? check_part(part, err) : status;
 }
 
-/* As it was before: another try may have more memory. */
+/* Resets a source that could not be prepared, so that it can be tried again. */
 static void forget(struct table *t)
 {
 	for (uint32_t i = 0; i < t->part_count; i++) {
@@ -632,7 +632,8 @@ static void forget(struct table *t)
 	}
 }
 
-/* Rows may have been added since; a tree becomes columns when they are first needed. */
+/* Starts reading a held table. Rows may have been added since the last time; a tree becomes columns when they are
+ * first needed. */
 static ow_status start_held(struct table *t, struct ow_error *err)
 {
 	if (t->tree && !t->column_count)

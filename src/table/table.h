@@ -104,13 +104,13 @@ struct table_column {
 	/* the sink text leaves the column out, because it is only for programs */
 	bool for_programs;
 	bool json; /* the texts are JSON values, which JSON outputs write unchanged */
-	/* For sources: */
+	/* Members of a column whose table has a source. */
 	bool refers; /* values are ids of rows */
 	enum dict_kind dict;
 	table_fill_fn fill;
 	const struct table_dict *words;
 	const struct model_path *path;
-	uint32_t number; /* number for the use of fill */
+	uint32_t number; /* free for use by fill */
 	uint32_t stride;
 };
 
@@ -186,7 +186,7 @@ struct table {
 	char *footer;	  /* sentence below the rows, or NULL */
 	struct table_extra *extras;
 	size_t extra_count, extra_cap;
-	/* Reading: */
+	/* Members for reading. */
 	struct table_part *parts;
 	uint32_t part_count;
 	bool prepared;
@@ -196,36 +196,35 @@ struct table {
 	const struct table_arg *args;
 	size_t arg_count;
 	bool needed[TABLE_COLUMNS_MAX];
-	const struct table *tree_rows; /* for table_levels: the tree */
+	const struct table *tree_rows; /* the tree, if table_levels made this table */
 	pthread_mutex_t lock;
 	struct table_part held;
 };
 
 /* Makes a held table without columns. */
 struct table *table_new(struct mem *mem, const char *name, struct ow_error *err);
-/* A table whose columns and rows come from a source. The runs and args are copied, their models and names are not.
- * Without runs the table has no rows. The source has not described its columns yet. */
+/* Makes a table whose columns and rows come from a source. The runs and args are copied, their models and names are
+ * not. Without runs the table has no rows. The source has not described its columns yet. */
 ow_status table_open(const struct table_source *source, const struct table_run *runs,
 		     size_t run_count, const struct table_arg *args, size_t arg_count,
 		     struct mem *mem, struct table **table, struct ow_error *err);
 void table_free(struct table *t);
 
-/* A held tree for formats without nesting: the columns `depth` and `parent` (the row of the parent, from 0; NULL for
- * rows without one), then those of t, whose values are not copied. t must outlive it and not change. */
+/* Makes a held table from a tree, for formats without nesting: the columns `depth` and `parent` (the row of the
+ * parent, from 0; NULL for rows without one), then those of t, whose values are not copied. t must outlive it and
+ * not change. */
 ow_status table_levels(const struct table *t, struct table **levels, struct ow_error *err);
 
-/* Filling a held table: */
-
-/* Adds a column before any row; returns its number. name and title must be literals. */
 /* Sets the sentences of columns from the first one on, in order; `count` columns must exist. */
 void table_document(struct table *t, const char *const *sentences, uint32_t count);
+/* Adds a column before any row; returns its number. name and title must be literals. */
 uint32_t table_add_column(struct table *t, const char *name, const char *title,
 			  enum column_type type, enum column_unit unit);
 /* Drops columns and rows, and forgets earlier failures. */
 void table_clear_columns(struct table *t);
 /* Makes the table a tree; before any row. */
 void table_make_tree(struct table *t);
-/* Makes room for that many rows in all; without memory returns false and stores the failure. */
+/* Makes room for that many rows in all; if memory runs out, returns false and stores the failure. */
 bool table_reserve(struct table *t, uint32_t rows);
 /* Adds a row whose values are zero or empty and returns its number; UINT32_MAX on failure, which is
  * stored. */
@@ -250,19 +249,17 @@ const char *table_extra(const struct table *t, const char *name);
 ow_status table_add_columns_of(struct table *t, const struct table *from, struct ow_error *err);
 /* Adds the rows of a held table with the same columns; texts are copied. */
 ow_status table_append(struct table *t, const struct table *from, struct ow_error *err);
-/* Columns of digits that all fit into 64 bits become columns of integers, for example sums in a query. Without
- * memory they stay as they are. */
+/* Converts columns of digits that all fit into 64 bits to columns of integers, for example sums in a query. If
+ * memory runs out they stay unchanged. */
 void table_narrow(struct table *t);
 /* Keeps the first `rows` rows. */
 void table_limit(struct table *t, uint32_t rows);
 
-/* Reading any table: */
-
 /* Verifies the parts of an opwatch file that are read, and computes advice, views and phases; once, from any thread.
  * After a failure it may be tried again. */
 ow_status table_prepare(struct table *t, struct ow_error *err);
-/* The same for a reader of few columns. After the first call rows are known; the second is needed for each column
- * before it, or its dictionary, is read. */
+/* Like table_prepare, for a reader of few columns. After table_start rows are known; table_need is called for each
+ * column before it, or its dictionary, is read. */
 ow_status table_start(struct table *t, struct ow_error *err);
 ow_status table_need(struct table *t, uint32_t column, struct ow_error *err);
 
@@ -288,14 +285,10 @@ ow_status table_check(const struct table *t, struct ow_error *err);
 /* Returns the number of rows of a table of the model without its nil row. */
 uint64_t model_table_rows(const struct model *m, enum table_id table);
 
-/* Names, the same in every output: */
-
 /* Returns "int", "real", "text", "bool" or "number". */
 const char *column_type_name(enum column_type type);
 /* Returns "ns", "us", "bytes", "count" or "percent"; NULL for a plain number. */
 const char *column_unit_name(enum column_unit unit);
-
-/* Helpers for fill functions: */
 
 static inline void vec_null(struct table_vec *out, uint32_t n, uint32_t i)
 {

@@ -377,10 +377,10 @@ struct reading {
 	struct trace_header *header;
 	fact_id members; /* facts of the top-level object; nil until there is one */
 	bool list_truncated;
-	/* Parts that were read on a guess, by place. */
+	/* Parts that were read on a guess, in file order. */
 	struct trace_part *parts;
 	size_t part_count;
-	uint64_t parts_from; /* offset of part 0 */
+	uint64_t parts_from; /* offset in the file at which part 0 begins */
 	atomic_size_t next_part;
 	atomic_bool stop;
 	atomic_uint_fast64_t bytes_done;
@@ -874,8 +874,8 @@ struct loading {
 	struct trace_pairs pairs;
 };
 
-/* Nothing to show. A long JSON object is opened because its events may come late; when there is no list of them it is another
- * format. */
+/* Reports a file without events. A long JSON object is opened because its events may come late; if it has no list of
+ * events it has another format. */
 static ow_status no_events(const struct trace_job *job, const struct trace_header *header)
 {
 	struct ow_error *err = job->ctx->err;
@@ -920,7 +920,8 @@ ow_status trace_load_with(struct import_ctx *ctx, const struct trace_options *op
 	trace_names_release(&l.job, &l.rows, &l.names);
 	release_raw(&l.job, &l.rows);
 	if (status != OW_OK && status != OW_E_EMPTY && status != OW_E_FORMAT)
-		builder_fail(ctx->b, status); /* in these two cases nothing was added */
+		/* in these two cases nothing was added to the model */
+		builder_fail(ctx->b, status);
 	return status;
 }
 

@@ -1,8 +1,8 @@
 /*
- * trace_facts.c: what `opwatch info` shows of a trace, the notes and the ledger of what was repaired, dropped or left open, and the
- * listing (struct trace_listing), which says whether the list of events can be written again from the model. Called by
- * trace_place.c, while the rows of the workers are still there; changes nothing of them. Times are in microseconds, as
- * in the file, exact to the nanosecond.
+ * trace_facts.c: writes the facts that `opwatch info` shows for a trace, the notes about what was repaired, dropped or
+ * left open, and the listing (struct trace_listing), which records whether the list of events can be written again from
+ * the model. trace_place.c calls it while the rows of the workers still exist; it does not change them. Times are in
+ * microseconds, as in the file, exact to the nanosecond.
  */
 #include "import/chrome/trace_int.h"
 
@@ -15,14 +15,14 @@ static const char *text_of(const struct trace_stages *t, uint32_t string)
 	return string ? trace_str(t->job, t->names, string).ptr : "None";
 }
 
-/* Returns the text of a place in the tally. */
+/* The text of an entry in the tally. */
 static const char *tallied(const struct trace_stages *t, uint32_t local)
 {
 	return text_of(t, t->names->local_strings[local]);
 }
 
 struct ranked {
-	uint32_t string; /* place in the tally */
+	uint32_t string; /* index in the tally */
 	int64_t value;
 };
 
@@ -64,7 +64,7 @@ static void phase_facts(const struct trace_stages *t)
 	for (unsigned ph = 1; ph < 256; ph++) {
 		char name[8] = { (char)ph };
 
-		if (ph >= 0x80) /* half a character is shown as its number */
+		if (ph >= 0x80) /* an incomplete character is shown as its number */
 			snprintf(name, sizeof(name), "0x%02x", ph);
 		if (y->by_ph[ph])
 			fact_int(t->job->b, by_ph, name, (int64_t)y->by_ph[ph]);
@@ -237,7 +237,7 @@ static bool is_plain_call(const struct trace_job *job, const struct trace_names 
 static uint64_t count_plain_calls(const struct trace_job *job, const struct trace_names *names,
 				  const struct flow_set *set)
 {
-	/* for each lane of a thread */
+	/* for each lane of a thread: whether it has device work */
 	uint8_t *on_device = mem_zalloc(job->mem, names->lane_count);
 	uint64_t count = 0;
 

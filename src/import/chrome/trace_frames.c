@@ -1,6 +1,6 @@
 /*
- * trace_frames.c: stackFrames, the table of frames of a trace, each with its caller. A frame becomes a stack of the
- * model; events name it by `sf`. Called by import_trace.c when the events are read. Samples that name frames are
+ * trace_frames.c: reads stackFrames, the table of frames of a trace, each with its caller. A frame becomes a stack of
+ * the model; events name it by `sf`. Called by import_trace.c when the events are read. Samples that name frames are
  * events like any other: import_trace.c reads them, trace_pair.c makes slices of them.
  */
 #include "import/chrome/trace_int.h"

@@ -28,8 +28,6 @@
 #include "wire/json/json.h"
 #include "wire/json/json_scan.h"
 
-/* Strings and tracks of one worker. */
-
 /* An id as written in a file: numbers and texts of digits are the same, other texts are texts. */
 enum trace_id_kind { ID_NONE, ID_INT, ID_TEXT };
 struct trace_id {
@@ -86,8 +84,8 @@ struct trace_tracks {
 	} cache[512]; /* cache of tracks with two numbers; track 0 = empty */
 };
 
-/* Texts (name, category, label, scope) are numbers of the worker's dictionary until trace_merge.c has run, then strings
- * of the model. This is where a row belongs, in one word that three stages use in turn: */
+/* Texts (name, category, label, scope) are numbers of the worker's dictionary until trace_merge.c has run, then
+ * strings of the model. The union is the place of a row; three stages use the same word in turn: */
 union trace_where {
 	uint32_t track; /* track of the worker, while reading */
 	uint32_t lane;	/* lane of the file, after trace_merge.c */
@@ -95,8 +93,7 @@ union trace_where {
 	uint32_t place;
 };
 
-/* The number that joins a slice to others; the category decides which of both it is. trace_place.c
- * separates them. */
+/* The number that joins a slice to others; the category decides which of both it is. trace_place.c separates them. */
 union trace_number {
 	uint32_t correlation; /* for a launch or work of a device */
 	uint32_t sequence;    /* for an operator of PyTorch: trace_sequence */
@@ -118,7 +115,7 @@ enum trace_point_flags {
 	POINT_LOCAL_ID = 1 << 1,  /* the id is local to the process */
 	POINT_ENCLOSING = 1 << 2, /* a flow that binds to the slice around it */
 	POINT_OF_SLICE = 1 << 3,  /* a flow end that is written in slice `at` itself */
-	POINT_ODD_PH = 1 << 4,	  /* ph is not one character: id is its text, or nothing */
+	POINT_ODD_PH = 1 << 4,	  /* ph is not one character: id is its text, or none */
 	POINT_SAMPLE = 1 << 5,	  /* an item of the top-level samples; id is the frame */
 };
 
@@ -196,7 +193,8 @@ struct trace_part {
 	/* begin of the unfinished event; the size of the input if there is none */
 	uint64_t truncated_at;
 	unsigned worker;
-	struct trace_counts first, last; /* rows [first, last) of the worker */
+	/* rows [first, last) of the worker that come from this part */
+	struct trace_counts first, last;
 	struct trace_faults faults;
 };
 
@@ -265,7 +263,7 @@ struct trace_header {
 
 /* A process of the file, and a lane: the slices of one layer of a thread. */
 struct trace_process {
-	struct trace_id pid; /* process id; text ids are model strings from here on */
+	struct trace_id pid; /* process id; from here on a text id is a string of the model */
 	str_id name, labels;
 	int32_t sort;
 };
@@ -281,7 +279,7 @@ struct trace_lane {
 	/* Members that trace_place.c sets: */
 	/* for a thread's own lane: another layer's lane that has the slices, 0 = none */
 	uint32_t proxy;
-	bool wanted; /* needs a row in the model, because counters or flows are on it */
+	bool wanted; /* the lane needs a row in the model, because counters or flows are on it */
 	track_id id;
 	size_t first; /* position of the first of its slices */
 };
@@ -290,26 +288,27 @@ struct trace_lane {
 struct trace_names {
 	struct trace_numbers {	   /* for one worker: its numbers in the file */
 		uint32_t *strings; /* string of the model; string_count stands for the empty text */
-		/* the same string, numbered from 1 in this file: the place in a tally */
+		/* the same string, numbered from 1 in this file: its index in a tally */
 		uint32_t *locals;
 		uint32_t *lanes;
 	} numbers[PARALLEL_MAX + 1];
 	uint32_t string_count;	 /* number of strings of the model */
 	uint32_t *local_strings; /* model strings by the file's own numbers; [0] = none */
-	uint32_t local_count;	 /* number of these: size of the arrays of a tally */
+	/* number of these strings, which is the size of the arrays of a tally */
+	uint32_t local_count;
 	size_t local_cap;
-	struct trace_lane *lanes; /* lanes; 0 = nil */
+	struct trace_lane *lanes; /* lane 0 is nil */
 	uint32_t lane_count;
 	size_t lane_cap;
 	struct map lane_map;
-	struct trace_process *processes; /* processes; 0 = events without pid */
+	struct trace_process *processes; /* process 0 is for events without pid */
 	uint32_t process_count;
 	size_t process_cap;
 	struct map process_map;
 };
 
-/* trace_merge.c: sums for the facts. Arrays by the file's own number of a string: models of many files have many
- * times more strings than each of them. */
+/* trace_merge.c: sums for the facts. Arrays are indexed by the file's own number of a string, because the model of
+ * many files has many times more strings than each file. */
 struct trace_tally {
 	uint64_t by_ph[256]; /* counts by ph; [0]: events without ph */
 	uint64_t events, x_without_dur;
@@ -328,7 +327,7 @@ struct trace_tally {
 
 /* trace_frames.c: stacks of the model by the ids that events use. */
 struct trace_frames {
-	struct trace_frame *list; /* frames; 0 = nil */
+	struct trace_frame *list; /* frame 0 is nil */
 	uint32_t count;
 	size_t cap;
 	struct map map;
@@ -339,7 +338,7 @@ struct trace_pairs {
 	uint64_t unfinished, surplus_ends, unmatched_async;
 };
 
-/* trace_facts.c: distinct ids of flows. */
+/* trace_facts.c: numbers of distinct flow ids. */
 struct trace_flows {
 	uint64_t started, ended, both;
 	/* number of flows with one end: calls that start nothing on a device */
@@ -363,7 +362,7 @@ static inline ow_status trace_no_memory(const struct trace_job *job)
 	return error_no_memory(job->ctx->err);
 }
 
-/* Return the text, or the string, of a string number of a merged row; nil for the empty text. */
+/* Return the text, or the string id, for a string number of a merged row; nil for the empty text. */
 static inline struct str trace_str(const struct trace_job *job, const struct trace_names *names,
 				   uint32_t string)
 {
@@ -374,7 +373,6 @@ static inline str_id trace_str_id(const struct trace_names *names, uint32_t stri
 	return (str_id){ string == names->string_count ? 0 : string };
 }
 
-/* import_trace.c: frees rows that are not needed any more. */
 /* Free parts of the rows when they have been placed or listed: places of elements, points with
  * counters, all rows. */
 void trace_worker_drop_elements(struct trace_worker *w);
@@ -407,7 +405,7 @@ bool trace_add_mark(struct trace_worker *w, const struct trace_mark *mark);
 /* Stores one event; on failure w->status is set. */
 void trace_take_event(struct trace_worker *w, const struct json_event *ev);
 
-/* import_trace.c: strings and tracks. */
+/* import_trace.c: strings and tracks of a worker. */
 /* Adds a text; TRACE_FULL if memory runs out. */
 uint32_t trace_dict_add_hashed(struct trace_dict *d, struct mem *mem, struct str raw,
 			       uint64_t hash);
@@ -424,7 +422,7 @@ static inline uint64_t trace_dict_prefetch(const struct trace_dict *d, struct st
 		__builtin_prefetch(&d->slots[(hash >> 32) & d->mask]);
 	return hash;
 }
-/* Prefetches, a little later, the text that it will probably be compared with. */
+/* Prefetches the text that the new text will probably be compared with. */
 static inline void trace_dict_prefetch_text(const struct trace_dict *d, uint64_t hash)
 {
 	const struct trace_slot *slot;
@@ -444,7 +442,7 @@ uint32_t trace_tracks_add(struct trace_tracks *t, struct mem *mem, const struct 
 #define TRACE_FULL UINT32_MAX
 #define TRACE_EMPTY (UINT32_MAX - 1)
 
-/* The stages, in their order. */
+/* The stages of loading, in their order. */
 
 ow_status trace_merge(const struct trace_job *job, struct trace_raw *rows,
 		      struct trace_names *names, struct trace_tally *tally);
@@ -465,8 +463,6 @@ stack_id trace_frames_find(const struct trace_frames *frames, struct trace_id id
 
 ow_status trace_pair(const struct trace_job *job, struct trace_raw *rows, struct trace_names *names,
 		     const struct trace_tally *tally, struct trace_pairs *pairs);
-
-/* trace_tracks.c: tracks. */
 
 /* Returns the lane of an arrow's end: arrows name a thread, not a layer, so they go to the lane
  * with its slices. */

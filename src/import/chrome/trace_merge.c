@@ -1,8 +1,7 @@
 /*
  * trace_merge.c: the second stage (struct trace_names, struct trace_tally): makes one set of strings, tracks and
- * processes of those that the workers have met, applies the metadata events, gives the rows the new numbers, and counts
- * the events for the facts. It goes through the parts in file order, so that numbers do not depend on which worker read
- * what.
+ * processes from those of all workers, applies the metadata events, renumbers the rows, and counts the events for the
+ * facts. It goes through the parts in file order, so that numbers do not depend on which worker read which part.
  */
 #include "import/chrome/trace_int.h"
 
@@ -12,7 +11,7 @@ struct merging {
 	const struct trace_job *job;
 	struct trace_raw *rows;
 	struct trace_names *names;
-	struct trace_tally *tallies; /* one tally per worker */
+	struct trace_tally *tallies; /* one tally for each worker */
 	atomic_size_t next_worker;
 };
 
@@ -48,7 +47,7 @@ struct numbering {
 	struct merging *t;
 	uint32_t first_new; /* strings from this number on are new in this file */
 	uint32_t new_count;
-	struct map old; /* numbers of the other strings */
+	struct map old; /* string of the model → number, for strings that are not new */
 };
 
 /* Returns the local number of a string: new strings of the model first, in order, then the empty text, then all
@@ -58,7 +57,7 @@ static uint32_t number_of(struct numbering *n, uint32_t string)
 	struct merging *t = n->t;
 	uint64_t hash = map_hash_u64(string, 0);
 
-	if (string >= n->first_new) /* includes trace.string_count */
+	if (string >= n->first_new) /* string_count, the empty text, is included here */
 		return string - n->first_new + 1;
 	for (struct map_iter it = map_find(&n->old, hash); it.value; it = map_next(&n->old, it))
 		if (t->names->local_strings[it.value] == string)
@@ -147,7 +146,7 @@ static ow_status merge_strings(struct merging *t)
 		intern_range(t, part->worker, part->first.strings, part->last.strings, &scratch,
 			     &replaced);
 	}
-	/* strings that a worker first met in an unused part, but again in a used one */
+	/* strings that a worker first met in an unused part, and again in a used one */
 	for (unsigned i = 0; i < t->rows->worker_count; i++)
 		intern_range(t, i, 1, t->rows->workers[i].dict.count, &scratch, &replaced);
 	buf_release(&scratch);
@@ -527,7 +526,7 @@ static void tally_point(const struct trace_numbers *n, struct trace_point *p, st
 	p->where.lane = n->lanes[p->where.track];
 	p->id = model_number(n, p->id, p->id_kind);
 	if (p->flags & (POINT_OF_SLICE | POINT_SAMPLE))
-		return; /* its slice is counted; it is not an event of the list */
+		return; /* the slice is counted; the flow end itself is not an event of the list */
 	if (!(p->flags & POINT_ODD_PH))
 		y->by_ph[p->ph]++;
 	else if (letter)

@@ -1,12 +1,11 @@
 /*
- * trace_pair.c: joins begins and ends: the stage after the merge. B and E of a track are joined in order of time, as
- * the newer viewer does it: an end closes the innermost open begin of its name (and category, if it has one), an end
+ * trace_pair.c: joins begins and ends; it is the stage after the merge. B and E of a track are joined in order of time,
+ * as in the newer viewer: an end closes the innermost open begin of its name (and category, if it has one), an end
  * without a name closes the innermost of all. The begin's row gets the duration; the end has no row. A slice that stays
- * open ends with the slice around it, or with the track.
- *
- * Asynchronous begins and ends (b, n, e and the older S, T, p, F) belong together by (category, scope, id), the older
- * ones also by name. Each pair becomes a slice on the process's asynchronous track, where slices overlap freely; steps
- * and points become instants. So do samples and events of a phase that is not known.
+ * open ends with the enclosing slice, or with the track. Asynchronous begins and ends (b, n, e and the older S, T, p,
+ * F) belong together by (category, scope, id), the older ones also by name. Each pair becomes a slice on the process's
+ * asynchronous track, where slices overlap freely; steps and points become instants. So do samples and events of an
+ * unknown phase.
  */
 #include "import/chrome/trace_int.h"
 
@@ -128,7 +127,7 @@ static bool close_slice(struct pairing *p, size_t index, const struct trace_ref 
 	p->t->rows->workers[begin->worker].slices.dur[begin->row] = span(begin->ts, ref->ts);
 	if (!join_args(p, begin, point_of(p, ref)))
 		return false;
-	/* slices inside that never get an end of their own end here */
+	/* slices inside it without an end of their own end here */
 	for (size_t i = index + 1; i < p->count; i++)
 		if (p->open[i].limit == TIME_UNKNOWN)
 			p->open[i].limit = ref->ts;
@@ -193,7 +192,8 @@ static void forget_early_ends(struct pairing *p)
 	p->early_count = 0;
 }
 
-/* Slices that are still open at the end of the track end with the slice around them. Without one, their end stays unknown for now. */
+/* Closes slices that are still open at the end of the track: they end with the enclosing slice. Without one, their
+ * end stays unknown for now. */
 static bool close_rest(struct pairing *p)
 {
 	for (size_t i = 0; i < p->count; i++) {
@@ -364,7 +364,7 @@ static bool add_slice(struct pair_stage *t, unsigned worker, const struct trace_
 
 struct async_ref {
 	uint64_t key;
-	uint32_t number; /* number in file order */
+	uint32_t number; /* number of the point in file order */
 	uint32_t row;
 	uint32_t worker;
 };

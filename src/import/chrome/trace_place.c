@@ -1,8 +1,8 @@
 /*
- * trace_place.c: the last stage: puts all rows into the model. First every slice gets its place: slices are grouped by
- * track and sorted by start, longest first, in file order where these are equal. Then each column is moved there on its
- * own, into pages that the column before has left, so that never more than one or two columns exist twice. What the
- * events mean is not known here: event_draft takes what the interpretation needs beside the model.
+ * trace_place.c: the last stage: moves all rows into the model. First the final position of every slice is computed:
+ * slices are grouped by track and sorted by start, longest first, in file order where these are equal. Then each column
+ * is moved separately, into pages that the previous column has freed, so that never more than one or two columns exist
+ * twice. The meaning of events is not known here: event_draft stores what the interpretation needs besides the model.
  */
 #include "import/chrome/trace_int.h"
 
@@ -13,7 +13,7 @@ struct placing {
 	struct trace_names *names; /* names; lanes get their row in the model */
 	const struct trace_tally *tally;
 	uint32_t *lane_order; /* order of lanes by process, thread, layer; [0] is 0 */
-	size_t placed;	      /* number of slices */
+	size_t placed;	      /* number of slices that are placed */
 	uint32_t first_event; /* row of the first slice in the model */
 	uint32_t first_track, first_flow;
 	struct event_draft draft;
@@ -80,7 +80,8 @@ static void place_in_file_order(struct placing *t, struct cursor *cursors)
 				    (dur > c->dur && !swap_places(t, c, &s->where[r]))) {
 					c->unsorted = true;
 				} else if (dur > c->dur) {
-					continue; /* the other slice is still the last one */
+					/* the slice before is still the last one of its track */
+					continue;
 				} else {
 					c->tied = true;
 				}
@@ -97,8 +98,8 @@ static void place_in_file_order(struct placing *t, struct cursor *cursors)
 
 struct sorting {
 	struct placing *t;
-	size_t *firsts, *ends; /* places of the tracks to be sorted */
-	size_t *starts;	       /* positions at which their rows begin */
+	size_t *firsts, *ends; /* positions at which the tracks to be sorted begin and end */
+	size_t *starts;	       /* indexes at which their rows begin in `rows` */
 	size_t lane_count;
 	uint32_t *rows; /* rows of these tracks, each in file order: bases[worker] + row */
 	uint64_t bases[PARALLEL_MAX + 2];
@@ -183,8 +184,8 @@ static void sort_lanes(void *arg, unsigned thread)
 	mem_free(s->t->job->mem, refs, 2 * s->longest * sizeof(*refs));
 }
 
-/* Slices of unsorted tracks, found by the place they got: that is in file order per track. `unsorted`
- * holds for every STRIDE places the first unsorted track that ends after them. */
+/* Finds the slices of unsorted tracks by their positions, which are in file order per track. `unsorted` has, for
+ * every STRIDE positions, the first unsorted track that ends after them. */
 #define STRIDE 256
 
 static void collect_unsorted(struct sorting *s, const uint32_t *unsorted)
@@ -316,7 +317,7 @@ static size_t count_changes(const struct placing *t)
 	return count;
 }
 
-/* Makes one reference per change, in file order; the place replaces the time. */
+/* Makes one reference per change, in file order; the slice's position replaces the time. */
 static void refer(const struct placing *t, struct trace_ref *refs)
 {
 	size_t count = 0;
@@ -825,7 +826,8 @@ static ow_status place_all(struct placing *t)
 	OW_TRY(make_room(t));
 	OW_TRY(find_places(t));
 	OW_TRY(trace_list(t->made));
-	for (unsigned i = 0; i < t->rows->worker_count; i++) /* before the columns are filled */
+	/* done before the columns are filled */
+	for (unsigned i = 0; i < t->rows->worker_count; i++)
 		trace_worker_drop_elements(&t->rows->workers[i]);
 	OW_TRY(place_changes(t));
 	atomic_store(&t->point_readers, 2);

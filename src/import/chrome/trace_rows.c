@@ -1,11 +1,12 @@
 /*
- * trace_rows.c: makes rows of one event: the hot path of the importer. Most events are complete slices and go straight
- * through. The other events become points (halves of pairs, flows), counters or metadata. Called by import_trace.c, one
- * worker per thread. It also judges whether the rows keep all that the event says (struct trace_listing).
+ * trace_rows.c: makes rows from one event; this is the hot path of the importer. Most events are complete slices and
+ * need no further work. The other events become points (halves of pairs, flows), counters or metadata. Called by
+ * import_trace.c, one worker per thread. It also decides whether the rows contain all data of the event (struct
+ * trace_listing).
  */
 #include "import/chrome/trace_int.h"
 
-/* Returns whether a value is missing; 0 or kind ID_NONE = there is none. */
+/* Whether a value is missing or null. */
 static bool is_null(struct json_value v)
 {
 	return v.kind == JSON_LITERAL && v.len == 4 && memcmp(v.at, "null", 4) == 0;
@@ -223,8 +224,8 @@ OW_ALWAYS_INLINE bool is_plain(const struct json_event *ev, uint8_t ph)
 	       is_number_or_none(ev, FIELD_TID) && is_text_or_none(ev, FIELD_CAT);
 }
 
-/* An empty object is an argument list, too, which the model stores like none. A T with a duration is stored like
- * one that was made of a pair. */
+/* Whether a slice has only data that the rows keep. An empty argument object is stored like none. A T with a
+ * duration is stored like one that was made from a pair. */
 static bool slice_is_plain(const struct json_event *ev, uint8_t ph)
 {
 	const struct json_value *args = &ev->value[FIELD_ARGS];
@@ -513,7 +514,7 @@ static void take_extras(struct trace_worker *w, const struct json_event *ev, uin
 		take_mark(w, ev, slice);
 }
 
-/* A value from the arguments. */
+/* A value that was picked from the arguments. */
 struct picked {
 	struct json_value value, second;
 	uint64_t hash;

@@ -1,8 +1,8 @@
 /*
- * trace_samples.c: sampled stacks in a Chrome trace become samples of the model, so the views of functions and flame graphs have them: the
- * list `samples` beside the events, whose frames are in `stackFrames`, and CPU profiles of V8, which Chrome's DevTools write into the
- * arguments of the events Profile, ProfileChunk and CpuProfile. trace_place.c calls it when the events are placed; they stay
- * events, too.
+ * trace_samples.c: converts sampled stacks in a Chrome trace to samples of the model, so that the views of functions
+ * and flame graphs have them: the list `samples` beside the events, whose frames are in `stackFrames`, and CPU profiles
+ * of V8, which Chrome's DevTools write into the arguments of the events Profile, ProfileChunk and CpuProfile.
+ * trace_place.c calls it when the events are placed; they stay events, too.
  */
 #include "import/chrome/trace_int.h"
 
@@ -16,8 +16,8 @@ struct piece {
 	uint32_t event;
 	int64_t pid;
 	uint64_t id; /* id of the profile in its process */
-	bool begins; /* a Profile event, on the thread that is sampled */
-	bool whole;  /* a CpuProfile event */
+	bool begins; /* a Profile event, on the sampled thread */
+	bool whole;  /* a CpuProfile event, which holds a whole profile */
 };
 
 struct collecting {

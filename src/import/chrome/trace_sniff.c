@@ -1,5 +1,6 @@
 /*
- * trace_sniff.c: whether the head of a file is a Chrome trace, as a score of 0 to 100 (importer.h). import_trace.c registers it.
+ * trace_sniff.c: recognises a Chrome trace by the head of a file; the result is a score of 0 to 100 (importer.h).
+ * import_trace.c registers it.
  */
 #include "import/chrome/trace_int.h"
 

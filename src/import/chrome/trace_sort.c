@@ -1,6 +1,6 @@
 /*
- * trace_sort.c: a stable merge sort that takes the runs it finds. Events of one track are mostly in
- * order already, in a few runs that were written one after the other.
+ * trace_sort.c: a stable merge sort that uses existing sorted runs. Events of one track are mostly sorted already, in a
+ * few runs that were written one after the other.
  */
 #include "import/chrome/trace_sort.h"
 

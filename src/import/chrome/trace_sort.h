@@ -1,6 +1,4 @@
-/*
- * trace_sort.h: rows in order of time. For the files of the trace importer and of the meaning pass.
- */
+/* trace_sort.h: sorts rows by time, for the files of the trace importer and of the interpretation. */
 #ifndef IMPORT_TRACE_SORT_H
 #define IMPORT_TRACE_SORT_H
 

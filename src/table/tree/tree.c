@@ -32,7 +32,7 @@ void tree_set_metrics(struct tree *tree, uint32_t mask)
 		tree->places[i] = mask & METRIC_BIT(i) ? (uint8_t)tree->width++ : TREE_NO_VALUE;
 }
 
-/* Row 0 stays zero, for nodes without values. */
+/* Reserves nodes and rows; row 0 stays zero, for nodes without values. */
 ow_status tree_reserve(struct tree *tree, uint32_t nodes, bool rows, struct ow_error *err)
 {
 	size_t values = ((size_t)nodes + 1) * tree->width;
@@ -57,7 +57,7 @@ ow_status tree_message(struct tree *tree, struct ow_error *err, const char *form
 	len = vsnprintf(NULL, 0, format, args);
 	va_end(args);
 	text = arena_push_aligned(&tree->arena, (size_t)MAX(len, 0) + 1, 1);
-	if (!(count & (count + 1))) /* full at 0, 1, 3, 7, … */
+	if (!(count & (count + 1))) /* the array is full at 0, 1, 3, 7, … */
 		grown = ARENA_ARRAY(&tree->arena, struct str, 2 * (size_t)count + 1);
 	if (!text || !grown)
 		return error_no_memory(err);

@@ -51,7 +51,7 @@ struct code_node {
 	/* range of the matching ops, in name order, in tree.code_ops */
 	uint32_t op_first, op_count;
 	/* In a folded tree: the number of lines that follow without a branch. They end with this stack or, if the
-	 * tree has traces, at this place among their frames. The last of them has the ops, and none of them is a
+	 * tree has traces, at this index among their frames. The last of them has the ops, and none of them is a
 	 * node. */
 	stack_id chain_end;
 	uint32_t chain_count;
@@ -96,7 +96,7 @@ struct tree {
 	 * of nodes are common, and many share a row of zeros. */
 	int64_t *own_rows, *total_rows;
 	uint32_t width; /* number of values in a row */
-	/* times are in microseconds, because nanoseconds could not hold them */
+	/* times are in microseconds, because nanoseconds would overflow */
 	bool in_micros;
 	/* number of steps that the times are means of: metric_all_steps */
 	uint32_t all_steps;
@@ -180,8 +180,7 @@ static inline int64_t tree_total_shown(const struct tree *tree, const struct tre
 {
 	return tree_shown(tree, metric, tree_total_stored(tree, node, metric));
 }
-/* The matching ops of a node in the code and op views, NULL when it has none; a code node's are in order of their
- * names. */
+/* The matching ops of a node in the code and op views; NULL when it has none. Ops of a code node are sorted by name. */
 static inline const op_id *tree_ops(const struct tree *tree, const struct tree_node *node,
 				    uint32_t *count)
 {
@@ -206,7 +205,7 @@ static inline void tree_set(struct tree *tree, uint32_t node, enum metric metric
 /* Returns the labels of the lines that follow a folded node. */
 void tree_chain(const struct tree *tree, const struct code_node *head,
 		uint32_t labels[CODE_CHAIN_MAX]);
-/* For readers that visit the nodes and their chains in order: prefetches, because they are scattered in memory. */
+/* Prefetches a node and its chain, for readers that visit nodes in order, because they are scattered in memory. */
 void tree_fetch_ahead(const struct tree *tree, uint32_t node);
 /* Returns the row of own values of a code node's ops. */
 static inline uint32_t tree_code_row(const struct code_node *node)
@@ -225,7 +224,6 @@ void tree_free(struct tree *tree, struct mem *mem);
 ow_status tree_message(struct tree *tree, struct ow_error *err, const char *format, ...)
 	OW_PRINTF(3, 4);
 
-/* Values of one op, shared by views, advice and sinks. */
 /* Computes tfprof's metrics of an op at the step of a tree (negative = average over its own steps), as
  * stored. */
 void tree_op_metrics(const struct tree *tree, op_id op, int64_t out[METRIC_COUNT]);

@@ -1,6 +1,5 @@
 /*
- * tree_columns.c: which columns a tree has, and the table that is made from it (tree_flatten), for
- * tables, JSON and SQL.
+ * tree_columns.c: the columns of a tree, and the table that is made from it (tree_flatten), for tables, JSON and SQL.
  */
 #include "table/tree/tree_columns.h"
 
@@ -48,8 +47,8 @@ static void add_column(struct tree_columns *to, struct tree_column column)
 	to->list[to->count++] = column;
 }
 
-/* In the op view totals add up from the last row, as in tfprof, which confuses people: they see the share of the
- * whole instead. Run counts have no total there. */
+/* Lists the columns. In the op view totals add up from the last row, as in tfprof, which confuses people: they get
+ * the share of the whole instead. Run counts have no total there. */
 void tree_columns(const struct tree *tree, struct tree_columns *to)
 {
 	bool op = tree->kind == TREE_OP;
@@ -181,7 +180,7 @@ static void set_numbers(struct flat *f, uint32_t row, const struct tree_node *no
 	}
 }
 
-/* Takes the text of buf; an empty one is a missing value. */
+/* Sets a text from buf; an empty one is a missing value. */
 static void set_text(struct flat *f, uint32_t row, uint32_t column)
 {
 	if (f->buf.len)

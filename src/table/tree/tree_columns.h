@@ -11,13 +11,13 @@
 enum tree_value {
 	TREE_OWN,   /* own value (tree_own); unknown unless the node is accounted */
 	TREE_SHARE, /* for the op view: percentage of the root's total */
-	TREE_TOTAL  /* total value (tree_total); in the op view own definitions */
+	TREE_TOTAL  /* total value (tree_total), with its own definition in the op view */
 };
 
 struct tree_column {
 	const char *name, *title;
 	enum metric metric;
-	enum column_unit unit; /* UNIT_MICROS: the tree holds nanoseconds even so */
+	enum column_unit unit; /* UNIT_MICROS: the tree still holds nanoseconds */
 	enum tree_value value;
 	bool real; /* the value has decimals */
 	bool for_programs;

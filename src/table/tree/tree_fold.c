@@ -4,7 +4,7 @@
  */
 #include "table/tree/tree.h"
 
-/* The frame of the last line of a chain, then of the one before, and so on; *at begins as chain_end. */
+/* The frame of the last line of a chain, then, with each call, of the line before; *at is initially chain_end. */
 static frame_id chain_frame(const struct tree *tree, uint32_t *at)
 {
 	const struct stack_table *stacks = &tree->model->stack;
@@ -56,7 +56,7 @@ void tree_fetch_ahead(const struct tree *tree, uint32_t node)
 	}
 }
 
-/* The lines of a chain become nodes from `first` on. */
+/* Makes nodes from the lines of a chain, from index `first` on. */
 static void unfold_chain(const struct tree *tree, struct code_node *nodes, uint32_t head,
 			 uint32_t first)
 {
@@ -108,7 +108,7 @@ static ow_status unfold_code(struct tree *tree, struct mem *mem, struct ow_error
 	return OW_OK;
 }
 
-/* A shown node and its chain, from `at` on. Code nodes are unfolded already. */
+/* Makes the nodes of a shown node and its chain, from index `at` on. Code nodes are unfolded already. */
 static void unfold_shown(const struct tree *tree, const struct tree_node *from,
 			 struct tree_node *nodes, uint32_t at)
 {

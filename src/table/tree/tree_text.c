@@ -99,7 +99,7 @@ bool tree_text_devices(struct tree_text *t, const struct tree_node *node, struct
 	return op_count || t->tree->kind == TREE_OP;
 }
 
-/* Replaces the ids of sets by those of their members; returns how many there are. */
+/* Replaces the ids of sets by those of their members; returns the number of members. */
 static size_t members(struct tree_text *t, size_t sets)
 {
 	const struct model *m = t->tree->model;
@@ -178,7 +178,7 @@ void tree_text_shape(const struct model *m, shape_id shape, struct buf *to)
 	}
 }
 
-/* Static shape of one output of an op; nil when unknown. */
+/* The static shape of one output of an op; nil when unknown. */
 static shape_id output_shape(const struct model *m, op_id op, int32_t port)
 {
 	uint32_t first = m->op.output_first[op.v], count = m->op.output_count[op.v];
@@ -217,7 +217,8 @@ bool tree_input_order(const struct model *m, op_id op, struct input_order *order
 		return true;
 	if (!vec_reserve(order->mem, order->rows, order->cap, count))
 		return false;
-	for (uint32_t i = 0; i < count; i++) /* signed order as unsigned */
+	/* flips the sign bit, so that unsigned order equals signed order */
+	for (uint32_t i = 0; i < count; i++)
 		order->rows[i] = (uint64_t)((uint32_t)m->op_input.index[first + i] ^ 0x80000000u)
 					 << 32 |
 				 (first + i);

@@ -18,8 +18,8 @@ struct tree_text {
 void tree_text_init(struct tree_text *t, const struct tree *tree, struct mem *mem);
 void tree_text_release(struct tree_text *t);
 
-/* Canonical devices joined with "|"; false when tfprof shows no field at all. An op that never ran has the empty
- * device, which counts as a member in code and op views. */
+/* Writes canonical devices joined with "|"; false when tfprof shows no field at all. An op that never ran has the
+ * empty device, which counts as a member in code and op views. */
 bool tree_text_devices(struct tree_text *t, const struct tree_node *node, struct buf *to);
 /* Writes op types joined with "|". */
 void tree_text_types(struct tree_text *t, const struct tree_node *node, struct buf *to);
