@@ -175,11 +175,13 @@ static struct verdict check_limit(struct comparison *c, const struct diff_limit 
 		v.gate = GATE_NOT_COMPARABLE;
 	else if (c->base < RUNS_LEAST || c->other < RUNS_LEAST)
 		v.why = "a side has fewer than 4 runs";
-	else if (v.shift.low > v.most &&
-		 stat_permutation(values, c->base, values + c->base, c->other) <= 0.05)
+	else if (stat_means_surely(values, c->base, values + c->base, c->other).low > v.most &&
+		 stat_permutation(values, c->base, values + c->base, c->other) <= STAT_LEVEL)
 		v.gate = GATE_BEYOND;
 	else if (v.shift.high <= v.most)
 		v.gate = GATE_WITHIN;
+	else if (v.shift.low > v.most)
+		v.why = "the limit lies below the 95 % interval, but not by enough to be sure";
 	else
 		v.why = "the interval contains the limit";
 	return v;

@@ -19,6 +19,7 @@
 /* The probability outside of the interval of the means: smaller than STAT_LEVEL, because runs are few and their noise is
  * skewed or has two modes. */
 #define MEANS_LEVEL 0.04
+#define SURE_LEVEL 0.02
 
 size_t stat_random(uint64_t *state, size_t below)
 {
@@ -141,7 +142,7 @@ double stat_variance(const double *a, size_t n, const double *b, size_t m)
  * alone is too narrow when the smaller side has by chance no run of a slow mode: with 4 against 10 runs and a slow mode
  * in a quarter of them it contains the true value in 93 % of the cases.
  */
-struct shift stat_means(const double *a, size_t n, const double *b, size_t m)
+static struct shift means_at(double level, const double *a, size_t n, const double *b, size_t m)
 {
 	struct shift s = { stat_mean(b, m) - stat_mean(a, n), (double)NAN, (double)NAN };
 	double va, vb, error, degrees, same;
@@ -154,12 +155,22 @@ struct shift stat_means(const double *a, size_t n, const double *b, size_t m)
 	if (va + vb <= 0)
 		return s;
 	degrees = (va + vb) * (va + vb) / (va * va / (double)(n - 1) + vb * vb / (double)(m - 1));
-	error = student_quantile(1 - MEANS_LEVEL / 2, degrees) * sqrt(va + vb);
-	same = student_quantile(1 - MEANS_LEVEL / 2, (double)(n + m - 2)) *
+	error = student_quantile(1 - level / 2, degrees) * sqrt(va + vb);
+	same = student_quantile(1 - level / 2, (double)(n + m - 2)) *
 	       sqrt(stat_variance(a, n, b, m) * (1 / (double)n + 1 / (double)m));
 	s.low -= fmax(error, same);
 	s.high += fmax(error, same);
 	return s;
+}
+
+struct shift stat_means(const double *a, size_t n, const double *b, size_t m)
+{
+	return means_at(MEANS_LEVEL, a, n, b, m);
+}
+
+struct shift stat_means_surely(const double *a, size_t n, const double *b, size_t m)
+{
+	return means_at(SURE_LEVEL, a, n, b, m);
 }
 
 double stat_ways(size_t n, size_t m)

@@ -93,6 +93,12 @@ class Corpus(unittest.TestCase):
         self.assertAlmostEqual(answer["base_step_ns"] / 1e3, steady[0], delta=0.02 * steady[0])
         self.assertAlmostEqual(answer["new_step_ns"] / 1e3, steady[1], delta=0.02 * steady[1])
         self.assertAlmostEqual(answer["new_step_ns"] / answer["base_step_ns"], 1.53, delta=0.01)
+        self.assertEqual((round(answer["step_ratio"], 2), round(answer["all_steps_ratio"], 2)), (1.53, 1.60))
+        files = [self.kineto(f"hta-trace_diff_{name}.json.gz") for name in ("control", "test")]
+        text = subprocess.run([BIN, "diff", *files], capture_output=True, check=True, text=True).stdout
+        self.assertIn("Mean steady step: 77.1ms → 118ms (ratio 1.53).\n", text)
+        self.assertIn("Mean of all steps, with the warm-up and the last one: 77.5ms → 124ms (ratio 1.60).\n", text)
+        self.assertIn("Not comparable: world 8 → 2", text)
 
     def events(self, name):
         with gzip.open(self.kineto(f"hta-trace_diff_{name}.json.gz")) as f:
@@ -131,6 +137,9 @@ class Corpus(unittest.TestCase):
             answer = diff(four[0], four[1])
             self.check_sums(answer)
             self.assertIn(answer["conclusion"], ("differs", "inconclusive"))
+            text = subprocess.run([BIN, "diff", *four[:2]], capture_output=True, check=True, text=True).stdout
+            self.assertNotIn("regression", text)
+            self.assertIn("These recordings differ. Only 4 or more runs a side can show whether the code is the cause.", text)
 
     def test_samples(self):
         """Profiles of samples: functions, in the unit of the metric; other metrics are refused."""
