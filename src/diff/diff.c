@@ -203,8 +203,8 @@ void diff_columns(struct table *t, enum column_unit unit)
 	table_add_column(t, "base_ns", "base", TYPE_INT, unit);
 	table_add_column(t, "new_ns", "new", TYPE_INT, unit);
 	table_add_column(t, "delta_ns", "delta", TYPE_INT, unit);
-	table_add_column(t, "base_count", "base runs", TYPE_REAL, UNIT_NONE);
-	table_add_column(t, "new_count", "new runs", TYPE_REAL, UNIT_NONE);
+	table_add_column(t, "base_count", "base count", TYPE_REAL, UNIT_NONE);
+	table_add_column(t, "new_count", "new count", TYPE_REAL, UNIT_NONE);
 	table_add_column(t, "change", "change", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "matched_by", "matched by", TYPE_TEXT, UNIT_NONE);
 	table_add_column(t, "new_op", "called now", TYPE_TEXT, UNIT_NONE);

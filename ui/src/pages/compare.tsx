@@ -315,7 +315,7 @@ function Cells(p: { diff: Diff; sides: Sides }) {
       </span>}
       copies={{ command: diffCommand(p.sides), markdown: () => toMarkdown(diff.columns, rows), csv: () => toCsv(diff.columns, rows) }}
     >
-      {rows.length ? <Table label="what changed" columns={diff.columns} rows={rows} shown={SHOWN} titles={{ base_count: "base runs", new_count: "new runs", delta_ns: "difference" }} height={20} onOpen={(row) => (location.hash = hash({ page: "timeline", params: { q: "^" + String(row.new_op || row.op).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") } }))} /> : <Empty>No cell matches the filter and the kind of change above: choose all, or clear the filter.</Empty>}
+      {rows.length ? <Table label="what changed" columns={diff.columns} rows={rows} shown={SHOWN} titles={{ base_count: "base count", new_count: "new count", delta_ns: "difference" }} height={20} onOpen={(row) => (location.hash = hash({ page: "timeline", params: { q: "^" + String(row.new_op || row.op).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") } }))} /> : <Empty>No cell matches the filter and the kind of change above: choose all, or clear the filter.</Empty>}
     </Panel>
   );
 }
