@@ -4,6 +4,7 @@
  * system calls) is not seen here; the collector compares with /proc/PID/io.
  */
 #include "recorder.h"
+#include "plain_calls.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +20,7 @@
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -31,21 +33,21 @@
 #define DEVICES "/dev/"
 #define SHARED_MEMORY "/dev/shm/"
 
+/* The last two bits are the class by which frequent calls are sampled; 0: none. */
 enum descriptor_kind {
-	DESCRIPTOR_UNKNOWN,
-	DESCRIPTOR_ASKED,  /* a call used the descriptor before its kind was known */
-	DESCRIPTOR_OPENED, /* the descriptor was opened by a path, so it is most likely a file */
-	DESCRIPTOR_FILE,
-	DESCRIPTOR_SOCKET,
-	DESCRIPTOR_OTHER,
-	DESCRIPTOR_OURS
+	DESCRIPTOR_UNKNOWN = 0,
+	DESCRIPTOR_FILE = 1,
+	DESCRIPTOR_SOCKET = 2,
+	DESCRIPTOR_OTHER = 3,
+	DESCRIPTOR_ASKED = 4, /* a call used the descriptor before its kind was known */
+	DESCRIPTOR_OPENED =
+		5, /* the descriptor was opened by a path, so it is most likely a file */
+	DESCRIPTOR_OURS = 8
 };
 
-/* The kind, above it whether threads only count calls on it, and a count of changes, by which the watcher sees that the
- * number was given out again meanwhile. */
-#define KIND_BITS 3
-#define COUNTED_BIT 3
-#define CHANGES_AT 4
+/* The kind, and above it a count of changes, by which the watcher sees that the number was given out again meanwhile. */
+#define CLASSES 4u
+#define KIND_BITS 4
 static _Atomic uint16_t *kinds;
 static _Atomic uint32_t kinds_asked;
 static _Atomic int highest;
@@ -60,14 +62,9 @@ static enum descriptor_kind kind_in(uint16_t entry)
 	return (enum descriptor_kind)(entry & ((1u << KIND_BITS) - 1));
 }
 
-/* Returns the key of the descriptor whose calls a thread only counts; never 0 for existing descriptors. */
-static inline uint32_t key_of(int fd)
-{
-	return (uint32_t)fd ^ 0x80000000u;
-}
-
 /* Sets the kind of a descriptor. A child of vfork has its own descriptor table but its parent's
- * memory, so it changes nothing. */
+ * memory, so it changes nothing. The watcher changes an entry only if it is still the one it read,
+ * so a plain store is enough here. */
 static void set_kind(int fd, enum descriptor_kind kind)
 {
 	uint16_t entry;
@@ -75,9 +72,9 @@ static void set_kind(int fd, enum descriptor_kind kind)
 	if (fd < 0 || fd >= DESCRIPTORS || recorder_busy == BUSY_CHILD)
 		return;
 	entry = atomic_load_explicit(&kinds[fd], memory_order_relaxed);
-	atomic_store(&kinds[fd], (uint16_t)(((entry >> CHANGES_AT) + 1u) << CHANGES_AT | kind));
-	if (UNLIKELY(entry >> COUNTED_BIT & 1))
-		threads_count_none_of(key_of(fd));
+	atomic_store_explicit(&kinds[fd],
+			      (uint16_t)(((entry >> KIND_BITS) + 1u) << KIND_BITS | kind),
+			      memory_order_release);
 	if (UNLIKELY(fd > atomic_load_explicit(&highest, memory_order_relaxed)))
 		atomic_store_explicit(&highest, fd, memory_order_relaxed);
 }
@@ -208,31 +205,43 @@ static void push_file_record(struct thread *t, const char *name, enum ring_categ
 /*
  * A record costs some 100 ns, as much as half a small read. Calls that come faster than one in RATE_NS are therefore counted,
  * and one in some is recorded, such that records are about RATE_RECORD_NS apart. Which one is random, so that calls which
- * alternate are not mistaken. The record says how many calls it stands for; counts and bytes stay exact. Only calls on
- * the same open file as the last record are left out.
+ * alternate are not mistaken. A record says how many calls it stands for; counts and bytes stay exact. Calls on sockets and
+ * pipes are always only counted.
  */
-#define RATE_NS 5000u
-#define RATE_RECORD_NS 100000u
+#define RATE_NS 20000u
+#define RATE_RECORD_NS 300000u
 #define RATE_WINDOW 256u /* number of records from which the rate is determined */
 /* number of records from which the rate is determined while calls are sampled */
 #define RATE_RECORDS 32u
 #define RATE_MOST 1024u
 
-/* Calls that are sampled when they are frequent, with and without buffer checks or 64-bit positions. */
-enum sampled_call { S_read, S_pread, S_readv, S_preadv, S_write, S_pwrite, S_writev, S_SAMPLED };
+/* Calls that are sampled when they are frequent, with and without buffer checks or 64-bit positions: first those that
+ * are sampled per class of descriptor. */
+enum sampled_call { S_read, S_pread, S_readv, S_preadv, S_write, S_pwrite, S_writev, S_BY_CLASS };
 
-/* Each kind of call is sampled on this many descriptors at a time, chosen by their last bits, because
- * programs read two files in turns. */
-#define SAMPLED_WAYS 4u
-_Static_assert(S_SAMPLED *SAMPLED_WAYS <= RING_SAMPLED, "layout");
+/* Places of the rates: of the calls above one per class, of the others one each. */
+enum sampled_place {
+	AT_SEND = S_BY_CLASS * CLASSES,
+	AT_RECEIVE,
+	AT_POLL,
+	AT_OPEN,
+	AT_FOPEN,
+	AT_FREAD,
+	AT_FGETS,
+	AT_GETLINE,
+	AT_FWRITE,
+	AT_END,
+	AT_NONE = AT_END /* each call is recorded */
+};
+_Static_assert(AT_END <= RING_SAMPLED, "layout");
 
-static inline unsigned sampled_index(unsigned which, int fd)
+static inline unsigned place_of(enum sampled_call call, uint16_t entry)
 {
-	return which * SAMPLED_WAYS + ((unsigned)fd & (SAMPLED_WAYS - 1));
+	return (unsigned)call * CLASSES + (entry & (CLASSES - 1));
 }
 
-/* Adjusts the sampling rate after a record that stands for this many calls. Single long gaps, in which other programs had the
- * processor, do not count. Returns how many calls are only counted now. */
+/* Adjusts the sampling rate after a record that stands for this many calls. Single long gaps, in which other programs
+ * had the processor, do not count. Returns how many calls are only counted now. */
 static uint32_t adjust_rate(struct thread *t, struct call_rate *r, uint64_t start, uint32_t calls)
 {
 	uint64_t gap = ns_since(r->last_ns, start) / calls;
@@ -253,32 +262,38 @@ static uint32_t adjust_rate(struct thread *t, struct call_rate *r, uint64_t star
 	return r->every > 1 ? roll_dice(t) % (2 * r->every - 1) : 0;
 }
 
-/* The next calls on the descriptor are only counted, unless it has become another one since `entry` was read: who changes
- * an entry looks for threads that count afterwards. */
-static void count_next_calls(struct call_rate *r, uint32_t calls, int fd, uint16_t entry)
+static void count_next_calls(struct call_rate *r, struct ring_count *counts, uint32_t calls)
 {
-	uint16_t counted = entry | 1u << COUNTED_BIT;
-
+	r->counts = counts;
 	r->left = calls;
-	if (!calls ||
-	    (entry != counted && !atomic_compare_exchange_strong(&kinds[fd], &entry, counted)))
-		return;
-	atomic_store(&r->key, key_of(fd));
-	if (atomic_load(&kinds[fd]) != counted)
-		atomic_store(&r->key, 0);
+	if (calls)
+		atomic_store(&r->counting, 1);
 }
 
-/* The rate, when this call is only counted. That nothing else needs to be looked at is the work of all who clear keys: after
- * a fork, when the descriptor becomes another one, before a child of vfork, while a record is made, at the end. */
-static inline struct call_rate *only_counted(unsigned which, int fd)
+/* The rate, when this call is only counted. That nothing else needs to be checked is ensured by all who clear `counting`: after
+ * a fork, before a child of vfork, while a call is recorded, at the end. */
+static inline struct call_rate *rate_if_counting(struct thread *t, unsigned place)
+{
+	struct call_rate *r = &t->rates[place];
+
+	return LIKELY(atomic_load_explicit(&r->counting, memory_order_relaxed)) ? r : NULL;
+}
+
+static inline struct call_rate *only_counted_at(enum sampled_place place)
 {
 	struct thread *t = recorder_thread;
-	struct call_rate *r;
 
-	if (UNLIKELY(!t))
+	return LIKELY(t) ? rate_if_counting(t, place) : NULL;
+}
+
+static inline struct call_rate *only_counted(enum sampled_call call, int fd)
+{
+	struct thread *t = recorder_thread;
+
+	if (UNLIKELY(!t || (unsigned)fd >= DESCRIPTORS))
 		return NULL;
-	r = &t->rates[sampled_index(which, fd)];
-	return LIKELY(atomic_load_explicit(&r->key, memory_order_relaxed) == key_of(fd)) ? r : NULL;
+	return rate_if_counting(
+		t, place_of(call, atomic_load_explicit(&kinds[fd], memory_order_relaxed)));
 }
 
 /* Adds in one instruction if possible, so that a signal handler may do the same. */
@@ -292,61 +307,82 @@ static inline void add_to(_Atomic uint64_t *at, uint64_t more)
 #endif
 }
 
-static inline void count_sampled(struct call_rate *r, int fd, ssize_t bytes)
+static inline void count_sampled(struct call_rate *r, ssize_t bytes)
 {
 	/* a signal handler may have ended the recording or forked in the meantime */
-	if (UNLIKELY(atomic_load_explicit(&r->key, memory_order_relaxed) != key_of(fd)))
+	if (UNLIKELY(!atomic_load_explicit(&r->counting, memory_order_relaxed)))
 		return;
 	add_to(&r->counts->calls, 1);
 	if (LIKELY(bytes > 0))
 		add_to(&r->counts->bytes, (uint64_t)bytes);
 	if (UNLIKELY(--r->left == 0))
-		atomic_store_explicit(&r->key, 0, memory_order_relaxed);
+		atomic_store_explicit(&r->counting, 0, memory_order_relaxed);
 }
 
 /* Records a sampled call of a file, with the calls that were counted since the last record. */
-static void push_sampled(struct thread *t, unsigned which, const char *name, bool reads,
-			 uint64_t start, uint64_t end, int fd, uint64_t bytes)
+static void push_sampled(struct thread *t, unsigned place, const char *name,
+			 enum ring_category category, uint64_t start, uint64_t end, int fd,
+			 uint64_t bytes)
 {
-	unsigned index = sampled_index(which, fd);
-	struct ring_sampled *s = &t->ring->sampled[index];
-	struct call_rate *rate = &t->rates[index];
-	uint16_t entry = atomic_load(&kinds[fd]);
+	struct ring_sampled *s = &t->ring->sampled[place];
+	struct call_rate *rate = &t->rates[place];
 	uint32_t text = text_number_cached(t, name), calls;
 	uint64_t head = t->head;
 
 	/* calls in signal handlers are not sampled until this is done */
-	atomic_store(&rate->key, 0);
-	calls = (uint32_t)atomic_load_explicit(&s->calls, memory_order_relaxed) + 1;
-	bytes += atomic_load_explicit(&s->bytes, memory_order_relaxed);
+	atomic_store(&rate->counting, 0);
+	calls = (uint32_t)atomic_load_explicit(&s->count.calls, memory_order_relaxed) + 1;
+	bytes += atomic_load_explicit(&s->count.bytes, memory_order_relaxed);
 	atomic_store_explicit(&s->name, text, memory_order_relaxed);
 	atomic_store_explicit(&s->taken, (uint32_t)t->head + 1, memory_order_relaxed);
-	if (reads) {
-		count_calls(t, RING_READS, calls, calls * ns_since(start, end), bytes);
-		count_calls(t, RING_FILE_READS, calls, calls * ns_since(start, end), bytes);
-	}
+	if (category == RING_FILE_READ)
+		count_calls(t, RING_FILE_READS, calls, bytes);
 	push(t, &(struct ring_record){ .start_ns = start,
 				       .dur_ns = ns_since(start, end),
 				       .bytes = bytes,
 				       .kind = RING_SLICE,
-				       .category = reads ? RING_FILE_READ : RING_FILE_WRITE,
+				       .category = (uint16_t)category,
 				       .stream = (uint32_t)fd,
 				       .name = text,
 				       .calls = calls > 1 ? calls : 0 });
 	if (t->head !=
 	    head) { /* otherwise the record was dropped, and the next one includes its calls */
 		/* after the record is written */
-		atomic_store_explicit(&s->calls, 0, memory_order_release);
-		atomic_store_explicit(&s->bytes, 0, memory_order_relaxed);
+		atomic_store_explicit(&s->count.calls, 0, memory_order_release);
+		atomic_store_explicit(&s->count.bytes, 0, memory_order_relaxed);
 	}
 	atomic_store_explicit(&s->taken, 0, memory_order_release);
-	rate->counts = s;
-	count_next_calls(rate, adjust_rate(t, rate, start, calls), fd, entry);
+	count_next_calls(rate, &s->count, adjust_rate(t, rate, start, calls));
 }
 
-/* Records a call that moved bytes; keeps the caller's errno. `which`: kind of sampled call, or
- * RING_SAMPLED. */
-static void record_transfer(const char *name, unsigned which, bool reads, int fd, uint64_t start,
+/* Counts a call that is never recorded; the next ones at `place` are counted without a check of anything else. */
+static void count_all(struct thread *t, unsigned place, enum ring_counter counter, uint64_t bytes)
+{
+	count_call(t, counter, bytes);
+	if (place < AT_END)
+		count_next_calls(&t->rates[place], &t->ring->counts[counter], UINT32_MAX);
+}
+
+static enum ring_counter counter_of(enum descriptor_kind kind, bool reads)
+{
+	if (kind == DESCRIPTOR_SOCKET)
+		return reads ? RING_SOCKET_READ : RING_SEND;
+	return reads ? RING_PIPE_READ : RING_PIPE_WRITE;
+}
+
+/* Returns the place of calls on sockets or pipes, from the place of calls on files. */
+static unsigned place_beside(unsigned place, int fd, enum descriptor_kind kind)
+{
+	bool known = (unsigned)fd < DESCRIPTORS &&
+		     kind_in(atomic_load_explicit(&kinds[fd], memory_order_relaxed)) == kind &&
+		     kind < CLASSES;
+
+	return known && place < AT_SEND ? place / CLASSES * CLASSES + kind : AT_NONE;
+}
+
+/* Records a call that moved bytes; keeps the caller's errno. `place`: where calls on files are
+ * sampled. */
+static void record_transfer(const char *name, unsigned place, bool reads, int fd, uint64_t start,
 			    ssize_t bytes)
 {
 	uint64_t end = now_ns(), len = bytes > 0 ? (uint64_t)bytes : 0;
@@ -358,36 +394,22 @@ static void record_transfer(const char *name, unsigned which, bool reads, int fd
 	t = thread_current();
 	if (t) {
 		enum descriptor_kind kind = kind_of(fd);
-		bool sampled = which < RING_SAMPLED && kind == DESCRIPTOR_FILE;
 
-		if (reads && !sampled)
-			count_call(t, RING_READS, ns_since(start, end), len);
-		switch (kind) {
-		case DESCRIPTOR_FILE:
-			if (sampled) {
-				push_sampled(t, which, name, reads, start, end, fd, len);
-				break;
-			}
-			if (reads)
-				count_call(t, RING_FILE_READS, ns_since(start, end), len);
-			push_file_record(t, name, reads ? RING_FILE_READ : RING_FILE_WRITE, start,
-					 end, fd, len);
-			break;
-		case DESCRIPTOR_SOCKET:
-			count_call(t, reads ? RING_RECEIVE : RING_SEND, ns_since(start, end), len);
-			break;
-		default:
-			count_call(t, reads ? RING_PIPE_READ : RING_PIPE_WRITE,
-				   ns_since(start, end), len);
-		}
+		if (kind != DESCRIPTOR_FILE)
+			count_all(t, place_beside(place, fd, kind), counter_of(kind, reads), len);
+		else if (place < AT_END)
+			push_sampled(t, place, name, reads ? RING_FILE_READ : RING_FILE_WRITE,
+				     start, end, fd, len);
+		else
+			push_file_record(t, name, RING_FILE_WRITE, start, end, fd, len);
 	}
 	leave();
 	errno = error;
 }
 
-static void count_socket_call(enum ring_counter counter, uint64_t start, ssize_t bytes)
+static __attribute__((noinline)) void count_first(enum sampled_place place,
+						  enum ring_counter counter, ssize_t bytes)
 {
-	uint64_t end = now_ns();
 	int error = errno;
 	struct thread *t;
 
@@ -395,24 +417,23 @@ static void count_socket_call(enum ring_counter counter, uint64_t start, ssize_t
 		return;
 	t = thread_current();
 	if (t)
-		count_call(t, counter, ns_since(start, end), bytes > 0 ? (uint64_t)bytes : 0);
+		count_all(t, place, counter, bytes > 0 ? (uint64_t)bytes : 0);
 	leave();
 	errno = error;
 }
 
-static void record_open(const char *name, const char *path, int fd, uint64_t start)
+static __attribute__((noinline)) void record_open(const char *name, enum sampled_place place,
+						  int fd, uint64_t start)
 {
 	uint64_t end = now_ns();
 	int error = errno;
 	struct thread *t;
 
-	if (fd >= 0)
-		set_kind_of_path(fd, path);
 	if (!enter())
 		return;
 	t = thread_current();
 	if (t)
-		push_file_record(t, name, RING_FILE_OPEN, start, end, fd, 0);
+		push_sampled(t, place, name, RING_FILE_OPEN, start, end, fd, 0);
 	leave();
 	errno = error;
 }
@@ -426,28 +447,80 @@ static void count_mapping(int fd, size_t len)
 		return;
 	t = thread_current();
 	if (t && kind_of(fd) == DESCRIPTOR_FILE)
-		count_call(t, RING_MAPPED, 0, len);
+		count_call(t, RING_MAPPED, len);
 	leave();
 	errno = error;
 }
 
-/* Most calls of stdio are served from its buffer: only those that took as long as a system call are recorded, with
- * the bytes of those before. */
-#define STDIO_NS 1500u
+/*
+ * Most calls of stdio are served from its buffer, and a wrapper that returns to the caller would cost as much as they do: those
+ * go straight on. The others are recorded with the bytes that the C library read or wrote for them.
+ */
 
-static __thread uint64_t stdio_bytes __attribute__((tls_model("initial-exec")));
-
-static void record_stdio(const char *name, bool reads, FILE *file, uint64_t start, size_t bytes)
+static size_t unread_in(const FILE *file)
 {
-	uint64_t end = now_ns();
+	return (size_t)(file->_IO_read_end - file->_IO_read_ptr);
+}
+
+static bool has_unread(const FILE *file, size_t bytes)
+{
+	return LIKELY(unread_in(file) >= bytes);
+}
+
+static bool has_unread_end(const FILE *file, int end)
+{
+	size_t unread = unread_in(file);
+
+	return LIKELY(unread && memchr(file->_IO_read_ptr, end, unread));
+}
+
+static bool has_room(const FILE *file, size_t bytes)
+{
+	return LIKELY(file->_IO_write_end > file->_IO_write_ptr &&
+		      (size_t)(file->_IO_write_end - file->_IO_write_ptr) > bytes);
+}
+
+static size_t unwritten_in(const FILE *file)
+{
+	return (size_t)(file->_IO_write_ptr - file->_IO_write_base);
+}
+
+struct stdio_call {
+	struct call_rate *counted;
+	uint64_t start;
+	size_t unread, unwritten;
+};
+
+static struct stdio_call stdio_begins(enum sampled_place place, const FILE *file)
+{
+	struct stdio_call c = { .counted = only_counted_at(place),
+				.unread = unread_in(file),
+				.unwritten = unwritten_in(file) };
+
+	if (!c.counted)
+		c.start = now_ns();
+	return c;
+}
+
+static size_t less(size_t bytes, size_t part)
+{
+	return bytes > part ? bytes - part : 0;
+}
+
+/* `bytes`: how many the program took or gave. */
+static void stdio_ends(const struct stdio_call *c, const char *name, enum sampled_place place,
+		       FILE *file, size_t bytes)
+{
+	bool reads = place != AT_FWRITE;
 	int error = errno;
 
-	stdio_bytes += bytes;
-	if (ns_since(start, end) >= STDIO_NS) {
-		record_transfer(name, RING_SAMPLED, reads, fileno_unlocked(file), start,
-				(ssize_t)stdio_bytes);
-		stdio_bytes = 0;
-	}
+	bytes = reads ? less(bytes + unread_in(file), c->unread)
+		      : less(bytes + c->unwritten, unwritten_in(file));
+	if (c->counted && bytes)
+		count_sampled(c->counted, (ssize_t)bytes);
+	else if (!c->counted && (bytes || reads))
+		record_transfer(name, place, reads, fileno_unlocked(file), c->start,
+				(ssize_t)bytes);
 	errno = error;
 }
 
@@ -460,20 +533,69 @@ enum patch_index {
 
 #define REAL(name) ((__typeof__(&my_##name))file_patches[P_##name].real)
 
-/* Wraps a call that moves bytes; `call` is an enum sampled_call. Recording is a separate function, so that
- * counting needs few registers. */
-#define MOVE(result, name, call, reads, fd, params, args)                                          \
+/* Functions of the C library that are nothing but a system call, see plain_calls.h. */
+#define PLAIN_CALLS(X)                                                                             \
+	X(read, read)                                                                              \
+	X(pread, pread64)                                                                          \
+	X(pread64, pread64)                                                                        \
+	X(write, write)                                                                            \
+	X(pwrite, pwrite64)                                                                        \
+	X(pwrite64, pwrite64)                                                                      \
+	X(send, sendto)                                                                            \
+	X(recv, recvfrom)                                                                          \
+	X(poll, poll)                                                                              \
+	X(epoll_wait, epoll_wait)
+
+#define PLAIN_INDEX(name, number) PLAIN_##name,
+enum plain_index { PLAIN_CALLS(PLAIN_INDEX) PLAIN_COUNT };
+static struct plain_call plain_calls[PLAIN_COUNT];
+
+void file_calls_found(void)
+{
+#if defined(__x86_64__)
+#define PLAIN_FIND(name, number)                                                                   \
+	plain_call_find(&plain_calls[PLAIN_##name], file_patches[P_##name].real, SYS_##number);
+	PLAIN_CALLS(PLAIN_FIND)
+#endif
+}
+
+/* A part of a wrapper: makes the call itself and counts it, if that may be done. No other function is called here, so that
+ * the wrapper needs no stack. */
+#if defined(__x86_64__)
+#define PLAIN(name, number, bytes, ...)                                                            \
+	if (LIKELY(is_plain_call(&plain_calls[PLAIN_##name]))) {                                   \
+		long n = plain_call_make(SYS_##number, __VA_ARGS__);                               \
+                                                                                                   \
+		count_sampled(counted, bytes);                                                     \
+		return LIKELY(n >= 0) ? n : plain_call_failed(n);                                  \
+	}
+#else
+#define PLAIN(name, number, bytes, ...)
+#endif
+#define NOT_PLAIN
+
+/* Wraps a call that moves bytes; `call` is an enum sampled_call. Counting and recording are functions of their own, so that
+ * the wrapper needs few registers. */
+#define MOVE(result, name, call, reads, fd, params, args, plain)                                   \
 	static __attribute__((noinline)) result recorded_##name params;                            \
+	static __attribute__((noinline)) result counted_##name params;                             \
                                                                                                    \
 	static result my_##name params                                                             \
 	{                                                                                          \
 		struct call_rate *counted = only_counted(S_##call, fd);                            \
-		result n;                                                                          \
                                                                                                    \
 		if (UNLIKELY(!counted))                                                            \
 			return recorded_##name args;                                               \
-		n = REAL(name) args;                                                               \
-		count_sampled(counted, fd, (ssize_t)n);                                            \
+		plain return counted_##name args;                                                  \
+	}                                                                                          \
+                                                                                                   \
+	static result counted_##name params                                                        \
+	{                                                                                          \
+		struct call_rate *counted = only_counted(S_##call, fd);                            \
+		result n = REAL(name) args;                                                        \
+                                                                                                   \
+		if (LIKELY(counted))                                                               \
+			count_sampled(counted, (ssize_t)n);                                        \
 		return n;                                                                          \
 	}                                                                                          \
                                                                                                    \
@@ -482,41 +604,62 @@ enum patch_index {
 		uint64_t start = now_ns();                                                         \
 		result n = REAL(name) args;                                                        \
                                                                                                    \
-		record_transfer(#name, S_##call, reads, fd, start, (ssize_t)n);                    \
+		record_transfer(#name, S_##call *CLASSES + DESCRIPTOR_FILE, reads, fd, start,      \
+				(ssize_t)n);                                                       \
 		return n;                                                                          \
 	}
 
-#define COUNT(result, name, counter, bytes, params, args)                                          \
+/* Wraps a call that is only counted. */
+#define COUNT(result, name, place, counter, bytes, params, args, plain)                            \
+	static __attribute__((noinline)) result counted_##name params;                             \
+                                                                                                   \
 	static result my_##name params                                                             \
 	{                                                                                          \
-		uint64_t start = now_ns();                                                         \
+		struct call_rate *counted = only_counted_at(place);                                \
+                                                                                                   \
+		if (UNLIKELY(!counted))                                                            \
+			return counted_##name args;                                                \
+		plain return counted_##name args;                                                  \
+	}                                                                                          \
+                                                                                                   \
+	static result counted_##name params                                                        \
+	{                                                                                          \
+		struct call_rate *counted = only_counted_at(place);                                \
 		result n = REAL(name) args;                                                        \
                                                                                                    \
-		count_socket_call(counter, start, bytes);                                          \
+		if (LIKELY(counted))                                                               \
+			count_sampled(counted, bytes);                                             \
+		else                                                                               \
+			count_first(place, counter, bytes);                                        \
 		return n;                                                                          \
 	}
 
-MOVE(ssize_t, read, read, true, fd, (int fd, void *to, size_t len), (fd, to, len))
+MOVE(ssize_t, read, read, true, fd, (int fd, void *to, size_t len), (fd, to, len),
+     PLAIN(read, read, n, fd, (long)to, (long)len, 0, 0, 0))
 MOVE(ssize_t, __read_chk, read, true, fd, (int fd, void *to, size_t len, size_t size),
-     (fd, to, len, size))
-MOVE(ssize_t, pread, pread, true, fd, (int fd, void *to, size_t len, off_t at), (fd, to, len, at))
+     (fd, to, len, size), NOT_PLAIN)
+MOVE(ssize_t, pread, pread, true, fd, (int fd, void *to, size_t len, off_t at), (fd, to, len, at),
+     PLAIN(pread, pread64, n, fd, (long)to, (long)len, at, 0, 0))
 MOVE(ssize_t, pread64, pread, true, fd, (int fd, void *to, size_t len, off64_t at),
-     (fd, to, len, at))
+     (fd, to, len, at), PLAIN(pread64, pread64, n, fd, (long)to, (long)len, at, 0, 0))
 MOVE(ssize_t, __pread_chk, pread, true, fd, (int fd, void *to, size_t len, off_t at, size_t size),
-     (fd, to, len, at, size))
+     (fd, to, len, at, size), NOT_PLAIN)
 MOVE(ssize_t, __pread64_chk, pread, true, fd,
-     (int fd, void *to, size_t len, off64_t at, size_t size), (fd, to, len, at, size))
-MOVE(ssize_t, readv, readv, true, fd, (int fd, const struct iovec *v, int n_v), (fd, v, n_v))
+     (int fd, void *to, size_t len, off64_t at, size_t size), (fd, to, len, at, size), NOT_PLAIN)
+MOVE(ssize_t, readv, readv, true, fd, (int fd, const struct iovec *v, int n_v), (fd, v, n_v),
+     NOT_PLAIN)
 MOVE(ssize_t, preadv, preadv, true, fd, (int fd, const struct iovec *v, int n_v, off_t at),
-     (fd, v, n_v, at))
+     (fd, v, n_v, at), NOT_PLAIN)
 MOVE(ssize_t, preadv64, preadv, true, fd, (int fd, const struct iovec *v, int n_v, off64_t at),
-     (fd, v, n_v, at))
-MOVE(ssize_t, write, write, false, fd, (int fd, const void *from, size_t len), (fd, from, len))
+     (fd, v, n_v, at), NOT_PLAIN)
+MOVE(ssize_t, write, write, false, fd, (int fd, const void *from, size_t len), (fd, from, len),
+     PLAIN(write, write, n, fd, (long)from, (long)len, 0, 0, 0))
 MOVE(ssize_t, pwrite, pwrite, false, fd, (int fd, const void *from, size_t len, off_t at),
-     (fd, from, len, at))
+     (fd, from, len, at), PLAIN(pwrite, pwrite64, n, fd, (long)from, (long)len, at, 0, 0))
 MOVE(ssize_t, pwrite64, pwrite, false, fd, (int fd, const void *from, size_t len, off64_t at),
-     (fd, from, len, at))
-MOVE(ssize_t, writev, writev, false, fd, (int fd, const struct iovec *v, int n_v), (fd, v, n_v))
+     (fd, from, len, at), PLAIN(pwrite64, pwrite64, n, fd, (long)from, (long)len, at, 0, 0))
+MOVE(ssize_t, writev, writev, false, fd, (int fd, const struct iovec *v, int n_v), (fd, v, n_v),
+     NOT_PLAIN)
 
 /* Wraps a flush, which is never frequent. */
 #define FLUSH(name)                                                                                \
@@ -525,49 +668,56 @@ MOVE(ssize_t, writev, writev, false, fd, (int fd, const struct iovec *v, int n_v
 		uint64_t start = now_ns();                                                         \
 		int status = REAL(name)(fd);                                                       \
                                                                                                    \
-		record_transfer(#name, RING_SAMPLED, false, fd, start, status);                    \
+		record_transfer(#name, AT_NONE, false, fd, start, status);                         \
 		return status;                                                                     \
 	}
 FLUSH(fsync)
 FLUSH(fdatasync)
 
-COUNT(ssize_t, send, RING_SEND, n, (int fd, const void *from, size_t len, int flags),
-      (fd, from, len, flags))
-COUNT(ssize_t, sendto, RING_SEND, n,
+COUNT(ssize_t, send, AT_SEND, RING_SEND, n, (int fd, const void *from, size_t len, int flags),
+      (fd, from, len, flags), PLAIN(send, sendto, n, fd, (long)from, (long)len, flags, 0, 0))
+COUNT(ssize_t, sendto, AT_SEND, RING_SEND, n,
       (int fd, const void *from, size_t len, int flags, const struct sockaddr *to,
        socklen_t to_len),
-      (fd, from, len, flags, to, to_len))
-COUNT(ssize_t, sendmsg, RING_SEND, n, (int fd, const struct msghdr *m, int flags), (fd, m, flags))
-COUNT(ssize_t, recv, RING_RECEIVE, n, (int fd, void *to, size_t len, int flags),
-      (fd, to, len, flags))
-COUNT(ssize_t, recvfrom, RING_RECEIVE, n,
+      (fd, from, len, flags, to, to_len), NOT_PLAIN)
+COUNT(ssize_t, sendmsg, AT_SEND, RING_SEND, n, (int fd, const struct msghdr *m, int flags),
+      (fd, m, flags), NOT_PLAIN)
+COUNT(ssize_t, recv, AT_RECEIVE, RING_RECEIVE, n, (int fd, void *to, size_t len, int flags),
+      (fd, to, len, flags), PLAIN(recv, recvfrom, n, fd, (long)to, (long)len, flags, 0, 0))
+COUNT(ssize_t, recvfrom, AT_RECEIVE, RING_RECEIVE, n,
       (int fd, void *to, size_t len, int flags, struct sockaddr *from, socklen_t *from_len),
-      (fd, to, len, flags, from, from_len))
-COUNT(ssize_t, recvmsg, RING_RECEIVE, n, (int fd, struct msghdr *m, int flags), (fd, m, flags))
-COUNT(ssize_t, __recv_chk, RING_RECEIVE, n, (int fd, void *to, size_t len, size_t size, int flags),
-      (fd, to, len, size, flags))
-COUNT(int, poll, RING_POLL, 0, (struct pollfd * fds, nfds_t count, int ms), (fds, count, ms))
-COUNT(int, __poll_chk, RING_POLL, 0, (struct pollfd * fds, nfds_t count, int ms, size_t size),
-      (fds, count, ms, size))
-COUNT(int, ppoll, RING_POLL, 0,
+      (fd, to, len, flags, from, from_len), NOT_PLAIN)
+COUNT(ssize_t, recvmsg, AT_RECEIVE, RING_RECEIVE, n, (int fd, struct msghdr *m, int flags),
+      (fd, m, flags), NOT_PLAIN)
+COUNT(ssize_t, __recv_chk, AT_RECEIVE, RING_RECEIVE, n,
+      (int fd, void *to, size_t len, size_t size, int flags), (fd, to, len, size, flags), NOT_PLAIN)
+COUNT(int, poll, AT_POLL, RING_POLL, 0, (struct pollfd * fds, nfds_t count, int ms),
+      (fds, count, ms), PLAIN(poll, poll, 0, (long)fds, (long)count, ms, 0, 0, 0))
+COUNT(int, __poll_chk, AT_POLL, RING_POLL, 0,
+      (struct pollfd * fds, nfds_t count, int ms, size_t size), (fds, count, ms, size), NOT_PLAIN)
+COUNT(int, ppoll, AT_POLL, RING_POLL, 0,
       (struct pollfd * fds, nfds_t count, const struct timespec *t, const sigset_t *mask),
-      (fds, count, t, mask))
-COUNT(int, select, RING_POLL, 0, (int count, fd_set *r, fd_set *w, fd_set *x, struct timeval *t),
-      (count, r, w, x, t))
-COUNT(int, epoll_wait, RING_POLL, 0, (int fd, struct epoll_event *events, int most, int ms),
-      (fd, events, most, ms))
-COUNT(int, epoll_pwait, RING_POLL, 0,
+      (fds, count, t, mask), NOT_PLAIN)
+COUNT(int, select, AT_POLL, RING_POLL, 0,
+      (int count, fd_set *r, fd_set *w, fd_set *x, struct timeval *t), (count, r, w, x, t),
+      NOT_PLAIN)
+COUNT(int, epoll_wait, AT_POLL, RING_POLL, 0,
+      (int fd, struct epoll_event *events, int most, int ms), (fd, events, most, ms),
+      PLAIN(epoll_wait, epoll_wait, 0, fd, (long)events, most, ms, 0, 0))
+COUNT(int, epoll_pwait, AT_POLL, RING_POLL, 0,
       (int fd, struct epoll_event *events, int most, int ms, const sigset_t *mask),
-      (fd, events, most, ms, mask))
+      (fd, events, most, ms, mask), NOT_PLAIN)
 
 /* Wraps mmap: reads from a mapping cannot be seen, so the mapping is counted. */
 #define MAP(name, offset)                                                                          \
 	static void *my_##name(void *at, size_t len, int protection, int flags, int fd, offset o)  \
 	{                                                                                          \
-		void *map = REAL(name)(at, len, protection, flags, fd, o);                         \
+		void *map;                                                                         \
                                                                                                    \
-		if (fd >= 0 && map != MAP_FAILED && (protection & PROT_READ) &&                    \
-		    !(protection & PROT_EXEC))                                                     \
+		if (fd < 0 || !(protection & PROT_READ) || protection & PROT_EXEC)                 \
+			return REAL(name)(at, len, protection, flags, fd, o);                      \
+		map = REAL(name)(at, len, protection, flags, fd, o);                               \
+		if (map != MAP_FAILED)                                                             \
 			count_mapping(fd, len);                                                    \
 		return map;                                                                        \
 	}
@@ -583,15 +733,24 @@ MAP(mmap64, off64_t)
 		va_end(list);                                                                      \
 	}
 
+/* Wraps a call that opens a file; `fd_of` is its descriptor. */
+#define OPENS(result, name, title, place, path, fd_of, made)                                       \
+	struct call_rate *counted = only_counted_at(place);                                        \
+	uint64_t start = counted ? 0 : now_ns();                                                   \
+	result opened = made;                                                                      \
+                                                                                                   \
+	set_kind_of_path(fd_of, path);                                                             \
+	if (counted)                                                                               \
+		count_sampled(counted, 0);                                                         \
+	else                                                                                       \
+		record_open(title, place, fd_of, start);                                           \
+	return opened;
+
 #define OPEN(name)                                                                                 \
 	static int my_##name(const char *path, int flags, ...)                                     \
 	{                                                                                          \
 		TAKE_MODE(mode, flags)                                                             \
-		uint64_t start = now_ns();                                                         \
-		int fd = REAL(name)(path, flags, mode);                                            \
-                                                                                                   \
-		record_open("open", path, fd, start);                                              \
-		return fd;                                                                         \
+		OPENS(int, name, "open", AT_OPEN, path, opened, REAL(name)(path, flags, mode))     \
 	}
 OPEN(open)
 OPEN(open64)
@@ -600,11 +759,8 @@ OPEN(open64)
 	static int my_##name(int folder, const char *path, int flags, ...)                         \
 	{                                                                                          \
 		TAKE_MODE(mode, flags)                                                             \
-		uint64_t start = now_ns();                                                         \
-		int fd = REAL(name)(folder, path, flags, mode);                                    \
-                                                                                                   \
-		record_open("open", path, fd, start);                                              \
-		return fd;                                                                         \
+		OPENS(int, name, "open", AT_OPEN, path, opened,                                    \
+		      REAL(name)(folder, path, flags, mode))                                       \
 	}
 OPENAT(openat)
 OPENAT(openat64)
@@ -612,77 +768,47 @@ OPENAT(openat64)
 #define FOPEN(name)                                                                                \
 	static FILE *my_##name(const char *path, const char *mode)                                 \
 	{                                                                                          \
-		uint64_t start = now_ns();                                                         \
-		FILE *file = REAL(name)(path, mode);                                               \
-                                                                                                   \
-		record_open("fopen", path, file ? fileno_unlocked(file) : -1, start);              \
-		return file;                                                                       \
+		OPENS(FILE *, name, "fopen", AT_FOPEN, path,                                       \
+		      opened ? fileno_unlocked(opened) : -1, REAL(name)(path, mode))               \
 	}
 FOPEN(fopen)
 FOPEN(fopen64)
 
-static size_t my_fread(void *to, size_t size, size_t count, FILE *file)
-{
-	uint64_t start = now_ns();
-	size_t n = REAL(fread)(to, size, count, file);
+/* Wraps a call of stdio. `buffered`: the buffer is enough for it; `bytes`: how many it took or gave. */
+#define STDIO(result, name, title, place, buffered, bytes, params, args)                           \
+	static __attribute__((noinline)) result recorded_##name params;                            \
+                                                                                                   \
+	static result my_##name params                                                             \
+	{                                                                                          \
+		return buffered ? REAL(name) args : recorded_##name args;                          \
+	}                                                                                          \
+                                                                                                   \
+	static result recorded_##name params                                                       \
+	{                                                                                          \
+		struct stdio_call call = stdio_begins(place, file);                                \
+		result n = REAL(name) args;                                                        \
+                                                                                                   \
+		stdio_ends(&call, title, place, file, bytes);                                      \
+		return n;                                                                          \
+	}
 
-	record_stdio("fread", true, file, start, n * size);
-	return n;
-}
-
-static size_t my_fread_unlocked(void *to, size_t size, size_t count, FILE *file)
-{
-	uint64_t start = now_ns();
-	size_t n = REAL(fread_unlocked)(to, size, count, file);
-
-	record_stdio("fread", true, file, start, n * size);
-	return n;
-}
-
-static size_t my___fread_chk(void *to, size_t room, size_t size, size_t count, FILE *file)
-{
-	uint64_t start = now_ns();
-	size_t n = REAL(__fread_chk)(to, room, size, count, file);
-
-	record_stdio("fread", true, file, start, n * size);
-	return n;
-}
-
-static size_t my_fwrite(const void *from, size_t size, size_t count, FILE *file)
-{
-	uint64_t start = now_ns();
-	size_t n = REAL(fwrite)(from, size, count, file);
-
-	record_stdio("fwrite", false, file, start, n * size);
-	return n;
-}
-
-static char *my_fgets(char *to, int size, FILE *file)
-{
-	uint64_t start = now_ns();
-	char *line = REAL(fgets)(to, size, file);
-
-	record_stdio("fgets", true, file, start, line ? strlen(line) : 0);
-	return line;
-}
-
-static ssize_t my_getline(char **line, size_t *size, FILE *file)
-{
-	uint64_t start = now_ns();
-	ssize_t n = REAL(getline)(line, size, file);
-
-	record_stdio("getline", true, file, start, n > 0 ? (size_t)n : 0);
-	return n;
-}
-
-static ssize_t my_getdelim(char **line, size_t *size, int end, FILE *file)
-{
-	uint64_t start = now_ns();
-	ssize_t n = REAL(getdelim)(line, size, end, file);
-
-	record_stdio("getdelim", true, file, start, n > 0 ? (size_t)n : 0);
-	return n;
-}
+STDIO(size_t, fread, "fread", AT_FREAD, has_unread(file, size *count), n *size,
+      (void *to, size_t size, size_t count, FILE *file), (to, size, count, file))
+STDIO(size_t, fread_unlocked, "fread", AT_FREAD, has_unread(file, size *count), n *size,
+      (void *to, size_t size, size_t count, FILE *file), (to, size, count, file))
+STDIO(size_t, __fread_chk, "fread", AT_FREAD, has_unread(file, size *count), n *size,
+      (void *to, size_t room, size_t size, size_t count, FILE *file), (to, room, size, count, file))
+STDIO(size_t, fwrite, "fwrite", AT_FWRITE, has_room(file, size *count), n *size,
+      (const void *from, size_t size, size_t count, FILE *file), (from, size, count, file))
+STDIO(char *, fgets, "fgets", AT_FGETS,
+      size <= 1 || has_unread(file, (size_t)size - 1) || has_unread_end(file, '\n'),
+      n ? strlen(n) : 0, (char *to, int size, FILE *file), (to, size, file))
+STDIO(ssize_t, getline, "getline", AT_GETLINE, has_unread_end(file, '\n'), n > 0 ? (size_t)n : 0,
+      (char **line, size_t *size, FILE *file), (line, size, file))
+STDIO(ssize_t, getdelim, "getdelim", AT_GETLINE, has_unread_end(file, end), n > 0 ? (size_t)n : 0,
+      (char **line, size_t *size, int end, FILE *file), (line, size, end, file))
+STDIO(ssize_t, __getdelim, "getdelim", AT_GETLINE, has_unread_end(file, end), n > 0 ? (size_t)n : 0,
+      (char **line, size_t *size, int end, FILE *file), (line, size, end, file))
 
 /* Handles a descriptor that becomes invalid. */
 
@@ -765,10 +891,12 @@ static int my_dup3(int from, int to, int flags)
 #define FCNTL(name)                                                                                \
 	static int my_##name(int fd, int command, long arg)                                        \
 	{                                                                                          \
-		int result = REAL(name)(fd, command, arg);                                         \
+		int result;                                                                        \
                                                                                                    \
-		if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)                              \
-			copy_kind(fd, result);                                                     \
+		if (command != F_DUPFD && command != F_DUPFD_CLOEXEC)                              \
+			return REAL(name)(fd, command, arg);                                       \
+		result = REAL(name)(fd, command, arg);                                             \
+		copy_kind(fd, result);                                                             \
 		return result;                                                                     \
 	}
 FCNTL(fcntl)

@@ -131,6 +131,7 @@ bool patches_find_real(void)
 	FOR_PATCHES(p)
 	if (!p->real)
 		p->real = dlsym(RTLD_DEFAULT, p->name);
+	file_calls_found();
 	return true;
 }
 

@@ -67,9 +67,9 @@ struct known_text {
 
 /* How often a frequent call is recorded (hook_file.c). */
 struct call_rate {
-	_Atomic uint32_t key; /* key of the descriptor whose calls are only counted; 0: none */
-	uint32_t left;	      /* number of calls that are still only counted */
-	struct ring_sampled *counts;
+	_Atomic uint32_t counting; /* calls are only counted; any thread may set it to 0 */
+	uint32_t left;		   /* number of calls that are still only counted */
+	struct ring_count *counts;
 	uint32_t every; /* one call in this many is recorded, on average; 0 and 1: all */
 	/* Number of records since the rate was determined, number of frequent ones, and the time
 	 * between them. */
@@ -148,10 +148,8 @@ void threads_send_again(void); /* sends all rings to a new collector */
 /* Gives up the rings, which are no longer read; if the recording continues, unread records count
  * as dropped. */
 void threads_give_up(bool goes_on);
-/* Makes every thread record its next call before it only counts calls again, because the process or the
- * descriptor changed. */
+/* Makes every thread record its next call before it only counts calls again. */
 void threads_count_none(void);
-void threads_count_none_of(uint32_t descriptor);
 void thread_counts_none(struct thread *t);
 
 /* Returns the thread's state; NULL if it must not record. Called with recorder_busy set (see
@@ -256,24 +254,21 @@ static inline void push(struct thread *t, const struct ring_record *record)
 
 /* Adds to a counter of the thread. */
 static inline void count_calls(struct thread *t, enum ring_counter which, uint64_t calls,
-			       uint64_t ns, uint64_t bytes)
+			       uint64_t bytes)
 {
 	struct ring_count *c = &t->ring->counts[which];
 
 	atomic_store_explicit(&c->calls,
 			      atomic_load_explicit(&c->calls, memory_order_relaxed) + calls,
 			      memory_order_relaxed);
-	atomic_store_explicit(&c->ns, atomic_load_explicit(&c->ns, memory_order_relaxed) + ns,
-			      memory_order_relaxed);
 	atomic_store_explicit(&c->bytes,
 			      atomic_load_explicit(&c->bytes, memory_order_relaxed) + bytes,
 			      memory_order_relaxed);
 }
 
-static inline void count_call(struct thread *t, enum ring_counter which, uint64_t ns,
-			      uint64_t bytes)
+static inline void count_call(struct thread *t, enum ring_counter which, uint64_t bytes)
 {
-	count_calls(t, which, 1, ns, bytes);
+	count_calls(t, which, 1, bytes);
 }
 
 static inline uint32_t roll_dice(struct thread *t)
@@ -368,6 +363,9 @@ bool descriptors_begin(void); /* called once, before the others; false: no memor
 /* Finds the kinds of the program's descriptors: at the start all, later (by the watcher) those that were opened in
  * ways that hooks do not see. */
 void descriptors_look(bool all);
+
+/* Called after the real functions of file_patches were found. */
+void file_calls_found(void);
 
 struct patch {
 	const char *name;

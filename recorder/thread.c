@@ -424,22 +424,13 @@ void threads_send_again(void)
 void thread_counts_none(struct thread *t)
 {
 	for (size_t i = 0; i < RING_SAMPLED; i++)
-		atomic_store_explicit(&t->rates[i].key, 0, memory_order_relaxed);
+		atomic_store_explicit(&t->rates[i].counting, 0, memory_order_relaxed);
 }
 
 void threads_count_none(void)
 {
 	for (struct thread *t = atomic_load(&threads); t; t = t->next)
 		thread_counts_none(t);
-}
-
-void threads_count_none_of(uint32_t descriptor)
-{
-	for (struct thread *t = atomic_load(&threads); t; t = t->next)
-		for (size_t i = 0; i < RING_SAMPLED; i++)
-			if (atomic_load_explicit(&t->rates[i].key, memory_order_relaxed) ==
-			    descriptor)
-				atomic_store_explicit(&t->rates[i].key, 0, memory_order_relaxed);
 }
 
 /* The mappings stay, since a thread may be writing at this moment, and are where its next ring will be; the collector

@@ -82,7 +82,7 @@ static struct ring_sampled *counts_of(struct thread *t, uint32_t site)
 
 static inline void set_calls(struct ring_sampled *s, uint64_t calls)
 {
-	atomic_store_explicit(&s->calls, calls, memory_order_relaxed);
+	atomic_store_explicit(&s->count.calls, calls, memory_order_relaxed);
 }
 
 /* Returns the place of an address; place 0 is shared by addresses that find no other place. */
@@ -109,7 +109,7 @@ static void note_miss(struct thread *t)
 	struct op_rate *o = &t->ops;
 	uint32_t site = o->announced - 1;
 	struct ring_sampled *s = counts_of(t, site);
-	uint64_t calls = atomic_load_explicit(&s->calls, memory_order_relaxed);
+	uint64_t calls = atomic_load_explicit(&s->count.calls, memory_order_relaxed);
 
 	o->announced = 0;
 	if (!site)
@@ -133,7 +133,7 @@ static inline uint8_t choose_scope(struct thread *t, uintptr_t address)
 	if (UNLIKELY(o->sites[site].misses >= MISSES))
 		return SCOPE_NONE;
 	s = counts_of(t, site);
-	set_calls(s, atomic_load_explicit(&s->calls, memory_order_relaxed) + 1);
+	set_calls(s, atomic_load_explicit(&s->count.calls, memory_order_relaxed) + 1);
 	if (UNLIKELY(o->depth)) /* inside an operator that is timed */
 		return SCOPE_FUNCTION;
 	if (LIKELY(o->left > 1 && o->sites[site].known)) {
@@ -207,7 +207,8 @@ static void push_timed(struct thread *t, const struct open_slice *slice, uint64_
 		       const char *name)
 {
 	struct ring_sampled *s = counts_of(t, slice->site);
-	uint64_t calls = atomic_load_explicit(&s->calls, memory_order_relaxed), head = t->head;
+	uint64_t calls = atomic_load_explicit(&s->count.calls, memory_order_relaxed),
+		 head = t->head;
 	uint64_t own = ns_since(slice->start_ns, now);
 	uint32_t text = name ? text_number_cached(t, name) : 0;
 
@@ -224,7 +225,7 @@ static void push_timed(struct thread *t, const struct open_slice *slice, uint64_
 				       .calls = calls > 1 ? (uint32_t)calls : 0 });
 	if (t->head !=
 	    head) /* otherwise the record was dropped, and the next one includes its calls */
-		atomic_store_explicit(&s->calls, 0, memory_order_release);
+		atomic_store_explicit(&s->count.calls, 0, memory_order_release);
 	atomic_store_explicit(&s->taken, 0, memory_order_release);
 }
 

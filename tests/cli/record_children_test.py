@@ -38,16 +38,18 @@ with open(gate + '.pid', 'w') as f:
 os.rename(gate + '.pid', gate + '.ready')
 while not os.path.exists(gate):
     time.sleep(0.01)
-for i in range(400):
-    open('/etc/passwd', 'rb').read()
+flushed = os.memfd_create('flushed')  # frequent reads would be counted; each of these is recorded
+for i in range(800):
+    os.fsync(flushed)
 open(done, 'w').close()
 """
 # Nothing of what the recorder sees is done before the gate opens, which a signal is.
 SILENT = """
 import signal
 signal.sigwait([signal.SIGUSR1])
-for i in range(400):
-    open('/etc/passwd', 'rb').read()
+flushed = os.memfd_create('flushed')
+for i in range(800):
+    os.fsync(flushed)
 """
 
 

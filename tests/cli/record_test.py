@@ -19,6 +19,7 @@ BIN, SRC = os.environ["OPWATCH_BIN"], os.environ["OPWATCH_SRC"]
 PYTHON = "/usr/bin/python3"
 LIBRARY = os.path.join(os.environ["OPWATCH_BUILD"], "libopwatch-recorder.so")
 READS = "for i in range({}): open('/etc/passwd', 'rb').read()"
+FLUSHES = "import os; f = os.memfd_create('f')\nfor i in range({}): os.fsync(f)"  # frequent reads would be counted; each of these is recorded
 
 
 def environment(**more):
@@ -81,10 +82,10 @@ class RecordTest(unittest.TestCase):
         self.assertEqual(subprocess.run([BIN, "record"], capture_output=True).returncode, 2)
 
     def test_file_reads(self):
-        p = self.record(PYTHON, "-c", READS.format(500))
+        p = self.record(PYTHON, "-c", READS.format(120))
         self.assertEqual(p.returncode, 0, p.stderr)
         reads = sum(row["events"] for row in self.rows("tracks"))
-        self.assertGreaterEqual(reads, 1000)
+        self.assertGreaterEqual(reads, 240)
 
     def test_children_and_executed_programs(self):
         script = ("import os, sys\n" + READS.format(10) + "\nif os.fork() == 0:\n    " + READS.format(200) +
@@ -103,8 +104,7 @@ class RecordTest(unittest.TestCase):
         self.assertGreaterEqual(len(self.rows("tracks")), 300)
 
     def test_a_full_ring_drops_and_counts(self):
-        script = READS.format(20000)
-        p = self.record(PYTHON, "-c", script, options=("--ring", "64"))
+        p = self.record(PYTHON, "-c", FLUSHES.format(40000), options=("--ring", "64"))
         self.assertEqual(p.returncode, 0, p.stderr)
         notes = [row for row in self.rows("notes") if "dropped" in row["text"]]
         events = sum(row["events"] for row in self.rows("tracks"))
@@ -112,7 +112,7 @@ class RecordTest(unittest.TestCase):
         self.assertGreaterEqual(events + sum(row["count"] for row in notes), 40000)
 
     def test_a_killed_job(self):
-        p = self.record(PYTHON, "-c", "import os, signal\n" + READS.format(300) + "\nos.kill(os.getpid(), signal.SIGKILL)")
+        p = self.record(PYTHON, "-c", "import signal\n" + FLUSHES.format(600) + "\nos.kill(os.getpid(), signal.SIGKILL)")
         self.assertEqual(p.returncode, 128 + signal.SIGKILL)
         self.assertGreaterEqual(sum(row["events"] for row in self.rows("tracks")), 600)
 

@@ -24,10 +24,12 @@ class SampledCallsTest(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.dir, ignore_errors=True)
         cls.program = os.path.join(cls.dir, "small_reads")
         cls.file = os.path.join(cls.dir, "x.opw")
-        subprocess.run(["cc", "-O2", "-std=gnu17", SRC + "/tests/support/small_reads.c", "-o", cls.program], check=True)
+        cls.frequent = os.path.join(cls.dir, "frequent_calls")
+        for name in ("small_reads", "frequent_calls"):
+            subprocess.run(["cc", "-O2", "-std=gnu17", f"{SRC}/tests/support/{name}.c", "-o", os.path.join(cls.dir, name)], check=True)
 
-    def record(self, *words):
-        p = subprocess.run([BIN, "record", "--stacks=0", "-o", self.file, "--", *ALONE, self.program, *map(str, words)],
+    def record(self, *words, program=None):
+        p = subprocess.run([BIN, "record", "--stacks=0", "-o", self.file, "--", *ALONE, program or self.program, *map(str, words)],
                            capture_output=True, text=True, timeout=100)
         self.assertEqual(p.returncode, 0, p.stderr)
         return json.loads(p.stdout)
@@ -62,6 +64,38 @@ class SampledCallsTest(unittest.TestCase):
         self.record(300, 64)
         row = self.sql("SELECT count(*) AS events FROM event WHERE name LIKE 'pread%'")
         self.assertGreaterEqual(row["events"], 256)
+
+    def calls(self, name):
+        return self.sql("SELECT count(*) AS events, sum(greatest(runs, 1)) AS calls, coalesce(sum(bytes), 0) AS bytes FROM event "
+                        f"WHERE name = '{name}'")
+
+    def test_files_that_are_opened_and_closed(self):
+        """Each is another descriptor's life, and yet they are sampled together."""
+        count = 50000
+        truth = self.record("files", count, self.program, program=self.frequent)["result"]
+        opens, reads = self.calls("open"), self.calls("read")
+        self.assertEqual((opens["calls"], reads["calls"], reads["bytes"]), (count, count, truth))
+        self.assertLess(opens["events"], count / 4)
+        self.assertLess(reads["events"], count / 4)
+
+    def test_buffers(self):
+        """Of the calls of stdio those that go to the system are recorded, with what the C library read or wrote for them."""
+        path = os.path.join(self.dir, "lines")
+        lines = self.record("buffers", 100000, path, program=self.frequent)["result"]
+        size = os.path.getsize(path)
+        self.assertEqual(lines, 200000)
+        for name in ("fgets", "getdelim", "fread"):
+            row = self.calls(name)
+            self.assertEqual(row["bytes"], size, name)
+            self.assertLess(abs(row["calls"] - size / 4096), 4, name)  # the buffer's size, and the end of the file
+        written = self.calls("fwrite")
+        self.assertLessEqual(size - written["bytes"], 4096)  # fclose writes the rest
+
+    def test_pipe(self):
+        """Calls on a pipe are counted: what the system counts does not exceed that."""
+        self.assertEqual(self.record("pipe", 6000, "-", program=self.frequent)["result"], 6000 * 65536)
+        notes = subprocess.run([BIN, "notes", self.file], capture_output=True, text=True, check=True).stdout
+        self.assertNotIn("does not see", notes)
 
     @unittest.skipUnless(os.environ.get("OPWATCH_OVERHEAD"), "OPWATCH_OVERHEAD is not set")
     def test_overhead(self):

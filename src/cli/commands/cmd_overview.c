@@ -146,6 +146,7 @@ static void print_sources(struct overview *o)
 	uint32_t rows = r ? ow_result_rows(r) : 0;
 
 	o->source_count = rows;
+	o->is_live = rows && str_eq(overview_text(r, 0, "format"), STR("live"));
 	for (uint32_t i = 0; i < rows && i < SOURCES_SHOWN; i++) {
 		struct str format = overview_text(r, i, "format"),
 			   path = overview_text(r, i, "path");
@@ -260,11 +261,44 @@ static bool is_incomplete(const ow_result *r, uint32_t row)
 	return str_starts(overview_text(r, row, "left_out"), STR("incomplete"));
 }
 
+#define SLOW_SHOWN 3u
+
+/* Prints ", slow: step 2, 7". A step that is slow on several ranks is one step: ", slow: step 2 (4 ranks), 7". */
+static void print_slow_steps(const struct overview *o, const ow_result *r)
+{
+	uint32_t outlier = ow_result_find(r, "outlier"), step = ow_result_find(r, "step");
+	uint32_t rows = ow_result_rows(r), found = 0, ranks[SLOW_SHOWN] = { 0 };
+	int64_t steps[SLOW_SHOWN];
+	bool more = false;
+
+	for (uint32_t i = 0; i < rows; i++) {
+		uint32_t at = 0;
+
+		if (!ow_result_int(r, i, outlier))
+			continue;
+		while (at < found && (o->ranks <= 1 || steps[at] != ow_result_int(r, i, step)))
+			at++;
+		if (at == SLOW_SHOWN) {
+			more = true;
+			continue;
+		}
+		if (at == found)
+			steps[found++] = ow_result_int(r, i, step);
+		ranks[at]++;
+	}
+	for (uint32_t i = 0; i < found; i++) {
+		fprintf(o->to, "%s%lld", i ? ", " : ", slow: step ", (long long)steps[i]);
+		if (ranks[i] > 1)
+			fprintf(o->to, " (%u ranks)", ranks[i]);
+	}
+	fprintf(o->to, "%s\n", more ? ", …" : "");
+}
+
 /* "3 steps of 103ms (102ms to 199ms), 1 incomplete, slow: step 2" */
 static void print_steps(struct overview *o)
 {
 	ow_result *r = run_plain_view(o, "steps");
-	uint32_t rows = r ? ow_result_rows(r) : 0, slow = 0, whole = 0;
+	uint32_t rows = r ? ow_result_rows(r) : 0, whole = 0;
 	double *times = rows ? calloc(rows, sizeof(*times)) : NULL;
 	char middle[WORDS_NUMBER], low[WORDS_NUMBER], high[WORDS_NUMBER];
 
@@ -289,11 +323,12 @@ static void print_steps(struct overview *o)
 				words_time(high, times[whole - 1]));
 		if (whole && whole < rows)
 			fprintf(o->to, ", %u incomplete", rows - whole);
-		for (uint32_t i = 0; i < rows; i++)
-			if (ow_result_int(r, i, ow_result_find(r, "outlier")) && slow++ < 3)
-				fprintf(o->to, "%s%lld", slow == 1 ? ", slow: step " : ", ",
-					(long long)ow_result_int(r, i, ow_result_find(r, "step")));
-		fprintf(o->to, "%s\n", slow > 3 ? ", …" : "");
+		print_slow_steps(o, r);
+	} else if (o->is_live) {
+		fputs("no steps: nothing that repeats was found; record with --step-marker "
+		      "FUNCTION to "
+		      "name the function that begins a step\n",
+		      o->to);
 	}
 	free(times);
 	ow_result_free(r);

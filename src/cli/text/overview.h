@@ -18,6 +18,7 @@ struct overview {
 	uint32_t source_count;
 	bool colour;
 	bool steps_known;
+	bool is_live;		  /* the first file is a recording of a running program */
 	bool apart;		  /* outliers and one-off runs are shown separately */
 	int64_t typical_step;	  /* steady step nearest to the median of several; -1 = none */
 	uint32_t jobs, ranks;	  /* number of jobs and ranks of the inputs, as far as known */

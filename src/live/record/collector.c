@@ -490,9 +490,9 @@ static void look_at_unrecorded(struct collector *c, struct collected *p, int64_t
 			struct live_count row = { .process = p->number,
 						  .counter = LIVE_UNRECORDED,
 						  .ts_ns = now,
-						  .calls = atomic_load(&s->calls),
+						  .calls = atomic_load(&s->count.calls),
 						  .ns = atomic_load(&s->name),
-						  .bytes = atomic_load(&s->bytes) };
+						  .bytes = atomic_load(&s->count.bytes) };
 
 			if (!row.calls || !row.ns || row.calls > UINT32_MAX)
 				continue;

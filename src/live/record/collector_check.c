@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "live/proc/proc.h"
 
+#define SAME_MOMENT_NS 2000000 /* what is read within this time is compared */
 #define SCHEDULE_NS (40 * 1000000LL)
 #define SCHEDULES 8		    /* number of threads of a process whose scheduling is read */
 #define NAMES_NS (1000 * 1000000LL) /* time between two readings of threads and counters */
@@ -43,17 +44,30 @@ static void look_at_hooks(struct collector *c, struct collected *p)
 	}
 }
 
+/* Adds a counter of all rings of a process. */
+static void add_counter(struct live_count *sum, const struct collected *p,
+			enum ring_counter counter)
+{
+	for (size_t i = 0; i < p->ring_count; i++) {
+		const struct ring_count *count = &p->rings[i].view.ring->counts[counter];
+
+		sum->calls += atomic_load_explicit(&count->calls, memory_order_relaxed);
+		sum->bytes += atomic_load_explicit(&count->bytes, memory_order_relaxed);
+	}
+}
+
 static void look_at_counts(struct collector *c, struct collected *p, int64_t now)
 {
 	for (uint32_t k = 0; k < RING_COUNTERS; k++) {
 		struct live_count sum = { .process = p->number, .counter = k, .ts_ns = now };
 
-		for (size_t i = 0; i < p->ring_count; i++) {
-			const struct ring_count *count = &p->rings[i].view.ring->counts[k];
-
-			sum.calls += atomic_load_explicit(&count->calls, memory_order_relaxed);
-			sum.ns += atomic_load_explicit(&count->ns, memory_order_relaxed);
-			sum.bytes += atomic_load_explicit(&count->bytes, memory_order_relaxed);
+		if (k != RING_READS)
+			add_counter(&sum, p, k);
+		if (k == RING_READS || k == RING_RECEIVE)
+			add_counter(&sum, p, RING_SOCKET_READ);
+		if (k == RING_READS) {
+			add_counter(&sum, p, RING_FILE_READS);
+			add_counter(&sum, p, RING_PIPE_READ);
 		}
 		if (sum.calls == p->counts[k])
 			continue;
@@ -62,15 +76,17 @@ static void look_at_counts(struct collector *c, struct collected *p, int64_t now
 	}
 }
 
-/* Reads the system's counts of I/O, to compare them with those of the hooks at the same moment. A process that has
- * just ended still has its counts, until its parent waits for it. */
-static void look_at_io(struct collector *c, struct collected *p, int64_t now)
+/* Reads the system's counts of I/O, to compare them with those of the hooks at the same moment, which was at
+ * `counted_ns`. A process that has just ended still has its counts, until its parent waits for it. */
+static void look_at_io(struct collector *c, struct collected *p, int64_t now, int64_t counted_ns)
 {
 	struct live_count row = { .process = p->number, .ts_ns = now };
 	struct proc_io io;
 
 	if (!proc_read_io((pid_t)p->pid, &io) || io.read_bytes < p->io_seen)
 		return; /* the process is gone, or its pid belongs to another one by now */
+	if (p->fd >= 0 && steady_ns() - counted_ns > SAME_MOMENT_NS)
+		return; /* the collector had no processor meanwhile, and the process went on */
 	p->io_seen = io.read_bytes;
 	row.counter = LIVE_IO_READ;
 	row.calls = io.read_calls;
@@ -144,9 +160,12 @@ static void look_at_schedules(struct collector *c, int64_t now)
 
 void collector_check_process(struct collector *c, struct collected *p, int64_t now)
 {
+	int64_t counted_ns;
+
 	look_at_hooks(c, p);
+	counted_ns = steady_ns();
 	look_at_counts(c, p, now);
-	look_at_io(c, p, now);
+	look_at_io(c, p, now, counted_ns);
 	for (size_t i = 0; i < p->ring_count && p->fd >= 0; i++)
 		collector_name_thread(c, p, &p->rings[i]);
 }

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RING_VERSION 6u
+#define RING_VERSION 7u
 #define RING_MAGIC "OPW-RING"
 #define RING_PROCESS_MAGIC "OPW-PROC"
 #define RING_HELLO_MAGIC "OPW-HELO"
@@ -104,22 +104,26 @@ enum ring_counter {
 	RING_POLL,
 	RING_PIPE_READ, /* reads from pipes, terminals and local sockets */
 	RING_PIPE_WRITE,
-	RING_READS,	 /* all reads of files, pipes and sockets, as the kernel counts them */
+	/* All reads of files, pipes and sockets, as the kernel counts them. The collector computes them. */
+	RING_READS,
 	RING_FILE_READS, /* reads of files */
 	RING_MAPPED,	 /* mapped files: bytes of the mappings */
-	RING_COUNTERS
+	RING_COUNTERS,
+	/* Reads from sockets by read() and its kin, which the collector adds to RING_RECEIVE. */
+	RING_SOCKET_READ = RING_COUNTERS,
+	RING_COUNTED
 };
 
 struct ring_count {
-	_Atomic uint64_t calls, ns, bytes;
+	_Atomic uint64_t calls, bytes;
 };
 
 /* Counters of calls that are too frequent: they are recorded now and then with the number of calls since. */
-#define RING_SAMPLED 32u /* number of kinds of C library calls, each on some descriptors */
+#define RING_SAMPLED 40u /* number of kinds of C library calls */
 #define RING_OPS 96u	 /* number of places from which operators are called */
 struct ring_sampled {
-	_Atomic uint64_t calls, bytes; /* calls and bytes since the last record */
-	_Atomic uint32_t name;	       /* text number of the record's name */
+	struct ring_count count; /* calls and bytes since the last record */
+	_Atomic uint32_t name;	 /* text number of the record's name */
 	/* Set while a record is written that includes these calls: the head after the record. If the process is
 	 * killed then, the calls are counted either in the record, which is complete when the head has this value,
 	 * or here. */
@@ -138,7 +142,7 @@ struct ring {
 	_Atomic uint32_t idle; /* 1: the thread of the ring has ended */
 	/* thread of the ring, for a collector that connects later; 0: unknown */
 	_Atomic uint32_t thread;
-	struct ring_count counts[RING_COUNTERS];
+	struct ring_count counts[RING_COUNTED];
 	/* Members that the reader changes: */
 	_Alignas(64) _Atomic uint64_t tail;
 	/* number of dropped records that are already in sums that outlive the reader */
