@@ -168,6 +168,19 @@ class FirstScreen(unittest.TestCase):
         self.assertIn("a.json: the trace has no events", said)
         self.assertIn("work", said)
 
+    def test_a_step_that_is_slow_on_all_ranks_is_one(self):
+        paths = []
+        for rank in range(3):
+            at, events = 0, []
+            for step in range(12):
+                took = 50000 if step == 4 or (step == 9 and rank == 1) else 10000
+                events += [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": at, "dur": took},
+                           {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": at + 10, "dur": took - 100}]
+                at += took
+            paths.append(self.write(f"rank{rank}.json", json.dumps({"schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 3},
+                                                                   "traceEvents": events})))
+        self.assertIn("12 steps of 10.0ms on 3 ranks (10.0ms to 50.0ms), slow: step 4 (3 ranks), 9 ", self.screen(*paths))
+
     def test_every_empty_view_says_why(self):
         graph = self.write("g.pbtxt", 'node { name: "a" op: "Placeholder" }\n')
         stacks = self.write("s.folded", "main;f 3\n")

@@ -353,6 +353,8 @@ class RepeatsTest(Case):
     def test_programs_that_do_not_repeat(self):
         self.record(self.compile(), "odd")
         self.assertEqual(self.steps(), [])
+        shown = subprocess.run([BIN, self.file], capture_output=True, text=True, timeout=120, check=True).stdout
+        self.assertIn("no steps: nothing that repeats was found; record with --step-marker FUNCTION", shown)
         self.record(PYTHON, self.write("job.py", IRREGULAR))
         self.assertEqual(self.steps(), [])
         self.record("dd", f"if={self.write('x', 'x' * 400000)}", f"of={os.path.join(self.dir, 'y')}", "bs=4k", "status=none")
