@@ -126,11 +126,79 @@ struct patching {
 	long page;
 };
 
+/*
+ * In a program that is not position-independent and takes a function's address, that address is a stub's within the program, for
+ * all objects. The stub jumps through a slot that is patched: as the real function it would lead back to the wrapper. The
+ * function itself is then in the first other object that defines it.
+ */
+#define OBJECTS 64u
+#define OBJECT_NAME 256u
+
+struct object_names {
+	uint32_t count;
+	char names[OBJECTS][OBJECT_NAME];
+};
+
+static bool is_stub(const void *function)
+{
+	const ElfW(Sym) *symbol = NULL;
+	Dl_info info;
+
+	return dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
+	       symbol->st_shndx == SHN_UNDEF;
+}
+
+static int list_object(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct object_names *list = arg;
+
+	(void)size;
+	if (list->count < OBJECTS && info->dlpi_name && info->dlpi_name[0] &&
+	    strlen(info->dlpi_name) < OBJECT_NAME)
+		strcpy(list->names[list->count++], info->dlpi_name);
+	return 0;
+}
+
+static bool are_in_one_object(const void *one, const void *other)
+{
+	Dl_info x, y;
+
+	return dladdr(one, &x) && dladdr(other, &y) && x.dli_fbase == y.dli_fbase;
+}
+
+/* Libraries are asked one by one: the loader's lock is not held while they are listed and opened. */
+static void *find_behind_stub(const struct object_names *list, const char *name)
+{
+	for (uint32_t i = 0; i < list->count; i++) {
+		void *library = dlopen(list->names[i], RTLD_NOLOAD | RTLD_LAZY);
+		void *function = library ? dlsym(library, name) : NULL;
+
+		if (library)
+			dlclose(library);
+		if (function && !is_stub(function) &&
+		    !are_in_one_object(function, (const void *)&patches_find_real))
+			return function;
+	}
+	return NULL;
+}
+
 bool patches_find_real(void)
 {
+	struct object_names *list = NULL;
+
 	FOR_PATCHES(p)
-	if (!p->real)
-		p->real = dlsym(RTLD_DEFAULT, p->name);
+	if (!p->real) {
+		void *real = dlsym(RTLD_DEFAULT, p->name);
+
+		if (real && is_stub(real)) {
+			if (!list && (list = table_new(sizeof(*list))) != NULL)
+				dl_iterate_phdr(list_object, list);
+			real = list ? find_behind_stub(list, p->name) : NULL;
+		}
+		p->real = real;
+	}
+	if (list)
+		munmap(list, sizeof(*list));
 	file_calls_found();
 	return true;
 }

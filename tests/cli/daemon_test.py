@@ -29,11 +29,12 @@ JOB = """
 import os, select, sys, time
 path, batch = sys.argv[1], int(sys.argv[2])
 open(path, 'w').close()
-done = 0
+done, flushed = 0, os.memfd_create('flushed')
 def read():
     global done
     for i in range(batch):
         with open(path, 'rb') as f: f.read()
+        os.fsync(flushed); os.fsync(flushed)  # always recorded, while frequent reads are counted
     done += batch
 read()
 print('ready', flush=True)

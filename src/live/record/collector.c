@@ -538,6 +538,22 @@ static void remove_ended(struct collector *c)
 	c->count = kept;
 }
 
+/* Takes the unread records of a ring and returns the number of calls that they stand for. */
+static uint64_t take_pending(struct ring_view *v)
+{
+	struct ring_record records[32];
+	uint64_t calls = 0;
+	uint32_t count;
+
+	while ((count = (uint32_t)MIN(ring_view_pending(v), ARRAY_COUNT(records))) > 0) {
+		ring_view_copy(v, records, count);
+		for (uint32_t i = 0; i < count; i++)
+			calls += MAX(records[i].calls, 1u);
+		ring_view_commit(v, count);
+	}
+	return calls;
+}
+
 /* Drops data of ended processes after a while if it cannot be written, because a disk may stay full. */
 static void give_up_ended(struct collector *c)
 {
@@ -548,10 +564,8 @@ static void give_up_ended(struct collector *c)
 
 		for (size_t k = 0; p->fd < 0 && k < p->ring_count; k++) {
 			struct ring_view *v = &p->rings[k].view;
-			uint32_t pending = ring_view_pending(v);
 
-			atomic_fetch_add(&v->ring->dropped, pending);
-			ring_view_commit(v, pending);
+			atomic_fetch_add(&v->ring->dropped, take_pending(v));
 		}
 	}
 	remove_ended(c);
