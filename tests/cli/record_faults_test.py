@@ -150,7 +150,7 @@ class FaultsTest(unittest.TestCase):
 
     def test_a_ring_that_fills_drops_and_counts(self):
         """The reader is this test: it empties the ring when it likes. The hooks say nothing: no call of their own."""
-        head, dropped, tail, records = 64, 72, 320, 4096  # of struct ring
+        head, dropped, tail, records = 64, 72, 256, 4096  # of struct ring
         code = ("import os, sys\nf = os.memfd_create('f')\nprint('ready', flush=True)\nfor line in sys.stdin:\n"
                 "    for i in range(int(line)): os.fsync(f)\n    print('ready', flush=True)\n")
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
