@@ -35,17 +35,28 @@ static const char *nearest_column(const struct sql *sql, struct str name)
 	return best;
 }
 
-/* For the error "Scalar Function with name timestamp_diff does not exist!": what to write instead, or NULL. */
-static const char *instead_of(struct str text)
+/* For the errors "Scalar Function with name timestamp_diff does not exist!" and "… with name "host" is not in the catalog, but …": what to
+ * write instead, or NULL. *known becomes the part of the text that names the function. */
+static const char *instead_of(struct str text, struct str *known)
 {
-	static const struct str begin = STR("Function with name "), end = STR(" does not exist!");
-	size_t at = str_find(text, begin), length;
+	static const struct str begin = STR("Function with name "),
+				ends[] = { STR(" does not exist!"), STR(" is not in the "
+									"catalog") };
+	size_t at = str_find(text, begin);
 
-	if (at == STR_NONE)
-		return NULL;
-	text = str_skip(text, at + begin.len);
-	length = str_find(text, end);
-	return length == STR_NONE ? NULL : bigquery_instead(str_trim(str_first(text, length)));
+	for (size_t i = 0; at != STR_NONE && i < ARRAY_COUNT(ends); i++) {
+		struct str name = str_skip(text, at + begin.len);
+		size_t length = str_find(name, ends[i]);
+
+		if (length == STR_NONE)
+			continue;
+		*known = str_first(text, at + begin.len + length);
+		name = str_trim(str_first(name, length));
+		if (name.len > 2 && name.ptr[0] == '"')
+			name = str_make(name.ptr + 1, name.len - 2);
+		return bigquery_instead(name);
+	}
+	return NULL;
 }
 
 /* Converts a message. For an unknown column under a table's alias (e.nme) DuckDB does not list candidates, because
@@ -55,18 +66,20 @@ static ow_status explain_error(const struct sql *sql, ow_status status, struct s
 {
 	static const struct str no_column = STR(" does not have a column named \"");
 	size_t at = str_find(text, no_column);
-	const char *nearest = NULL, *instead = instead_of(text);
-	struct str rest;
+	struct str rest, known = { 0 };
+	const char *nearest = NULL, *instead = instead_of(text, &known);
 
 	if (instead && !*instead)
+		return error_set(err, status,
+				 "%.*s does not exist!\nIt is a function of BigQuery, and DuckDB "
+				 "has nothing like "
+				 "it.",
+				 STR_ARG(known));
+	if (instead)
 		return error_set(
 			err, status,
-			"%.*s!\nIt is a function of BigQuery, and DuckDB has nothing like it.",
-			STR_ARG(str_first(text, str_find_char(text, '!'))));
-	if (instead)
-		return error_set(err, status,
-				 "%.*s!\nIt is a function of BigQuery; write %s instead.",
-				 STR_ARG(str_first(text, str_find_char(text, '!'))), instead);
+			"%.*s does not exist!\nIt is a function of BigQuery; write %s instead.",
+			STR_ARG(known), instead);
 	if (str_has(text, STR("\"SAFE\"")) && str_has(text, STR("Referenced ")))
 		return error_set(err, status,
 				 "%.*s\nFor a function that fails, write TRY(F(X)) instead of "

@@ -342,7 +342,10 @@ class Refusals(unittest.TestCase):
         self.assertIn("one group at most", run(SAMPLE, r'SELECT REGEXP_EXTRACT("ab", r"(a)(b)") AS `x`', status=1).stderr)
         self.assertEqual(rows(SAMPLE, "SELECT log(8) > 1 AS a, concat('a', NULL) AS b, 'a\\tb' AS c"), [{"a": False, "b": "a", "c": "a\\tb"}])
         for query, text in (("SOUNDEX('a')", "function of BigQuery, and DuckDB has nothing like it"), ("JSON_QUERY('{}', '$.a')", "write json_extract"),
-                            ("IS_NAN(1.0)", "write isnan(X) instead")):
+                            ("IS_NAN(1.0)", "write isnan(X) instead"), ("NET.HOST('x')", "nothing like it"), ("ST_AREA(1)", "nothing like it"),
+                            ("HLL_COUNT.INIT(1)", "write approx_count_distinct"), ("HLL_COUNT.MERGE(1)", "nothing like it"),
+                            ("AEAD.ENCRYPT('a', 'b', 'c')", "nothing like it"), ("RANGE_START(1)", "nothing like it"), ("BOOL('a', 'b')", "X::BOOLEAN"),
+                            ("KLL_QUANTILES.INIT_INT64(1)", "nothing like it"), ("ML.PREDICT(1)", "nothing like it")):
             self.assertIn(text, run(SAMPLE, f"SELECT {query}", status=1).stderr)
 
     def test_format_of_bigquery(self):
