@@ -49,9 +49,11 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 	report.what = advice_text(
 		a, "products and convolutions in 32 bits take %s per step; %s",
 		time_text(time, sum),
-		peaks.flops32 > 0 ? "with 16 bits the saving is at most what the device's peak "
-				    "rates allow; only a trial shows how much it is"
-				  : "a recording does not show how much time 16 bits would save");
+		peaks.flops32 > 0
+			? "with 16 bits the saving is at most what the device's peak "
+			  "rates allow; only a trial shows how much it is"
+			: "no bound of the saving is known, because the recording does not "
+			  "name a device with known peak rates");
 	if (!(peaks.flops32 > 0) || peaks.flops <= peaks.flops32)
 		return advice_remark(a, SEVERITY_INFO, -1, -1, false, &report, (struct str){ 0 });
 	cost.factors = ARENA_ARRAY(&a->scratch, double, cost.count + 1);

@@ -207,6 +207,7 @@ void replay_fit(struct graph *g, struct replay *r)
 		step->rest_ns = MAX(step->measured_ns - r->step_ns[i], 0);
 		measure_step(r, i);
 	}
+	find_median(r);
 }
 
 ow_status scenario_make(const struct graph *g, struct arena *arena, struct scenario *out,

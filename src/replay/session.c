@@ -49,7 +49,6 @@ ow_status session_open(struct model *m, const struct event_filter *filter,
 		return OW_OK;
 	OW_TRY(replay_make(&s->g, &s->arena, &s->base, err));
 	replay_fit(&s->g, &s->base);
-	replay_again(&s->base, NULL);
 	OW_TRY(replay_make(&s->g, &s->arena, &s->trial, err));
 	OW_TRY(scenario_make(&s->g, &s->arena, &s->changed, err));
 	return check(s, err);
