@@ -161,7 +161,8 @@ static void *send_always(void *arg)
 			if (o->ending)
 				pause = PAUSE_LEAST_NS / 10;
 			sleep_for(o, pause);
-			if (o->ending && !o->stop) { /* sleep_for returns at once in this case */
+			/* when the outbox is ending, sleep_for returns at once, so this sleeps */
+			if (o->ending && !o->stop) {
 				pthread_mutex_unlock(&o->lock);
 				nanosleep(&(struct timespec){ .tv_nsec = PAUSE_LEAST_NS / 10 },
 					  NULL);

@@ -38,8 +38,8 @@ static inline bool metric_is_time(enum metric metric)
 struct metric_plan {
 	const struct model *m;
 	uint32_t mask; /* METRIC_BIT of each wanted metric */
-	bool average;  /* average over the op's own steps … */
-	/* … but divide times by this number of steps, unless it is 0: metric_all_steps */
+	bool average;  /* average over the op's own steps */
+	/* if not 0: times are divided by this number of steps instead: metric_all_steps */
 	uint32_t all_steps;
 	uint32_t step; /* row of the step, if not `average` */
 	bool times, memory;

@@ -312,9 +312,9 @@ struct trace_listing {
 	int64_t base_ns; /* base time that was added to every time */
 	/* Elements that did not become events, in order: offset (40 bits), size (21), and flags. */
 	uint64_t *elements;
-#define LISTING_FLOW (UINT64_C(1) << 63)    /* the element is the next flow … */
-#define LISTING_COUNTER (UINT64_C(1) << 62) /* … or the next of counters … */
-#define LISTING_ALL (UINT64_C(1) << 61)	    /* … whose rows contain all data of the element */
+#define LISTING_FLOW (UINT64_C(1) << 63)    /* the element is the next flow */
+#define LISTING_COUNTER (UINT64_C(1) << 62) /* the element is the next counter */
+#define LISTING_ALL (UINT64_C(1) << 61)	    /* the counter's rows contain all data of the element */
 #define LISTING_SIZE_BITS 21
 #define LISTING_PLACE_BITS 40
 	size_t count, cap;

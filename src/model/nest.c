@@ -59,8 +59,9 @@ OW_ALWAYS_INLINE int64_t sums_add_times(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-#define EVENTS_PER_SLOT 8 /* slots are indexed directly if there are this many events per slot … */
-#define SLOTS_FREE 65536  /* … or at most this many slots */
+/* slots are indexed directly if there are this many events per slot, or few slots (SLOTS_FREE) */
+#define EVENTS_PER_SLOT 8
+#define SLOTS_FREE 65536 /* up to this number, slots are always indexed directly */
 #define SLOTS_MANY ((uint64_t)1 << 18)
 
 static uint64_t slots_of(const struct model *m)

@@ -84,9 +84,9 @@ struct graph_step {
 	int64_t begin_ns, marker_end_ns; /* begin and end of the step's marker on the host */
 	/* begin_after: the node whose end is the begin of the marker; UINT32_MAX: the step begins at begin_ns */
 	uint32_t begin_after;
-	/* range in `ends`: the step ends with the last of these nodes … */
+	/* range in `ends`: the step ends with the last of these nodes, plus rest_ns */
 	uint32_t end_first, end_count;
-	/* … plus this time, which no node explains and which is kept in a replay */
+	/* time at the end of the step that no node explains; it is kept in a replay */
 	int64_t rest_ns;
 	/* the source has a marker for the step; false: the step is the whole recording */
 	bool marked;
@@ -182,8 +182,8 @@ struct gaps {
 	const uint32_t *events; /* Python functions of the thread, sorted by begin */
 	uint32_t count, next;
 	uint32_t open[GAPS_DEEPEST], depth;
-	int64_t until; /* end of the current gap … */
-	bool whole;    /* … which stays whole (true), or is split around the pause */
+	int64_t until; /* end of the current gap */
+	bool whole;    /* the current gap stays whole; false: it is split around the pause */
 	int64_t pause_begin, pause_end;
 };
 

@@ -9,19 +9,21 @@
 #include "base/vec.h"
 
 #define TOLERANCE_NS 2000      /* clocks of host and device may differ by this much */
-#define LATENCY_LEAST_NS 20000 /* a launch latency up to this value needs no other cause … */
-#define LATENCY_TIMES 4	       /* … nor does one up to this many times the typical latency … */
-#define LATENCY_MOST_NS 300000 /* … but longer than this is always a wait for something else */
+#define LATENCY_LEAST_NS 20000 /* a launch latency up to this value needs no other cause */
+/* a launch latency up to this many times the typical one needs no other cause */
+#define LATENCY_TIMES 4
+#define LATENCY_MOST_NS 300000 /* a longer launch latency is always a wait for something else */
 /* a gap between two kernels of a stream up to this value needs no other cause */
 #define GAP_LEAST_NS 10000
-/* a stream starts at most this long after the other stream's work that it waited for … */
+/* a stream starts at most this long after the other stream's work that it waited for */
 #define EVENT_LAG_NS 15000
-#define EVENT_PART 8	     /* … or within 1/8 of the whole wait */
+/* a stream starts within this fraction (1/8) of the whole wait after that work */
+#define EVENT_PART 8
 #define THREAD_WAIT_NS 20000 /* shorter pauses of a thread are not treated as waits */
 #define THREAD_BUSY 50	     /* the other thread must work in this percentage of a pause */
-/* limit of pauses in a row that are joined to one stretch of work of another thread … */
+/* limit of consecutive pauses that are joined to one stretch of work of another thread */
 #define PAUSES_MOST 16u
-#define PAUSES_APART 20 /* … with at most 1/20 of that time between two of them */
+#define PAUSES_APART 20 /* between two of these pauses is at most 1/20 of that time */
 /* a synchronising call itself takes at most this long; the rest needs a cause */
 #define CALL_NS 50000
 /* a release of memory that ends at most this long after device work waited for that work */

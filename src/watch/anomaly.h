@@ -108,7 +108,7 @@ void anomaly_release(struct anomaly_watch *a);
  * out. The recording need not exist yet. */
 ow_status anomaly_turn(struct anomaly_watch *a, bool last, struct ow_error *err);
 
-/* The same in a thread of its own with its own memory; it reports and saves from there. */
+/* anomaly_turn in a separate thread with its own memory; it reports and saves from there. */
 
 struct anomaly_thread;
 /* Starts the thread; *out is NULL on failure. */

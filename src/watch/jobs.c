@@ -12,8 +12,8 @@
 #include <time.h>
 
 #define LEAST_STEPS 5	/* at least this many steps count as recent, however long they took */
-#define TREND_STEPS 8	/* the last steps, which are compared with … */
-#define TREND_BEFORE 64 /* … those before */
+#define TREND_STEPS 8	/* the trend compares this many last steps with TREND_BEFORE earlier ones */
+#define TREND_BEFORE 64 /* number of earlier steps for the trend */
 /* the slowest rank is reported if it is slower than the middle one by this share */
 #define STANDS_OUT 0.05
 #define FAR_LONGER 4

@@ -9,9 +9,11 @@
 
 #include "base/base.h"
 
-#define STEP_CHANGE_LAST 9u	/* most of this many last steps must be longer */
-#define STEP_CHANGE_BEFORE 128u /* limit of earlier steps that they are compared with … */
-#define STEP_CHANGE_LEAST 20u	/* … and the minimum */
+#define STEP_CHANGE_LAST 9u /* most of this many last steps must be longer */
+/* the last steps are compared with at most this many earlier steps */
+#define STEP_CHANGE_BEFORE 128u
+/* the last steps are compared with at least this many earlier steps */
+#define STEP_CHANGE_LEAST 20u
 /* number of blocks of STEP_CHANGE_LAST steps of which one length each is remembered */
 #define STEP_CHANGE_PAST 128u
 

@@ -15,9 +15,10 @@
 #include <math.h>
 #include <unistd.h>
 
-#define LOOK_BYTES ((uint64_t)8 << 20) /* limit of records in one analysis: 130 000 … */
+/* limit of records in one analysis, in bytes: 130 000 records */
+#define LOOK_BYTES ((uint64_t)8 << 20)
 #define LOOK_BYTES_MOST                                                                            \
-	((uint64_t)32 << 20) /* … or this much for jobs with very many records per step */
+	((uint64_t)32 << 20) /* the limit for jobs with very many records per step */
 #define LOOK_STEPS 4u	     /* an analysis with this many steps is long enough */
 /* if steps are found by repetition, at least this many are analysed again */
 #define REPEATED_STEPS 32

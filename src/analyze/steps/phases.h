@@ -96,7 +96,8 @@ struct phases {
  * phases_release in any case. */
 ow_status phases_analyse(const struct model *m, const struct event_filter *filter,
 			 struct phases *out, struct ow_error *err);
-/* The same without rows: which steps there are, and which of them medians use. Windows have their row_count, but nothing is measured. */
+/* Like phases_analyse, without rows: finds the steps, and which of them medians use. Windows have their row_count,
+ * but nothing is measured. */
 ow_status phases_find_windows(const struct model *m, const struct event_filter *filter,
 			      struct phases *out, struct ow_error *err);
 void phases_release(struct phases *p);

@@ -18,8 +18,8 @@
 #define MUCH_MORE 2 /* factor by which a cold step must exceed every other step in some class */
 /* a step belongs to the warm-up if it takes this many times the median of the following steps */
 #define WARMING 1.5
-#define WARM_UP_PART 4	/* the warm-up is at most one in this many steps … */
-#define WARM_UP_LEAST 3 /* … but may always have this many steps */
+#define WARM_UP_PART 4	/* the warm-up is at most one in this many steps, or WARM_UP_LEAST */
+#define WARM_UP_LEAST 3 /* the warm-up may always have this many steps */
 
 const char *const step_use_words[STEP_USES] = {
 	[STEP_STEADY] = "",

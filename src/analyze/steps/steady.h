@@ -63,9 +63,10 @@ bool steady_first_is_cold(struct phase_window *const *windows, const int64_t *sh
 /* Steady steps of a job, or of one of its inputs. */
 
 struct steady_steps {
-	bool known;	     /* there are steps; otherwise step_ns is the whole recording */
-	uint32_t *used;	     /* indices of the steady windows of the analysis … */
-	uint32_t used_count; /* … or of all windows, if none is steady */
+	bool known; /* there are steps; otherwise step_ns is the whole recording */
+	/* indices of the steady windows of the analysis, or of all windows if none is steady */
+	uint32_t *used;
+	uint32_t used_count; /* number of entries in `used` */
 	uint32_t *left_out;  /* indices of left-out windows; their `use` says why */
 	uint32_t left_out_count;
 	int64_t step_ns; /* median duration of the used steps; TIME_UNKNOWN if there are none */

@@ -52,7 +52,7 @@ struct step_divider {
 	struct arena *arena;
 	struct xprof_step *out;
 	bool *is_xprof, *devices; /* by source: XProf wrote it; it has work of a device */
-	bool has_device;	  /* of the source of the window */
+	bool has_device;	  /* the source of the window has device work */
 	uint8_t *part_of
 		[2]; /* for each string: part of a host event with that name, + 1; with a device: [1] */
 	uint32_t *first, *events; /* events by step: those of step s begin at events[first[s]] */
@@ -269,7 +269,7 @@ static bool add_window(struct step_divider *k, uint32_t window)
 	return true;
 }
 
-/* Finds the sources that XProf wrote, and those with work of a device; false without memory. */
+/* Finds the sources that XProf wrote, and those with work of a device; false if memory runs out. */
 static bool find_sources(struct step_divider *k)
 {
 	const struct model *m = k->m;
@@ -346,8 +346,8 @@ enum {
 	COLUMN_LEFT_OUT,
 	COLUMN_NAME,
 	COLUMN_SOURCE,
-	COLUMN_XPROF,	    /* XProf's duration of the step … */
-	COLUMN_XPROF_PARTS, /* … and one column per part of it */
+	COLUMN_XPROF,	    /* XProf's duration of the step */
+	COLUMN_XPROF_PARTS, /* one column for each part of XProf's duration */
 	COLUMN_COUNT = COLUMN_XPROF_PARTS + XPROF_PARTS
 };
 

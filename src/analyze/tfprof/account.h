@@ -117,7 +117,7 @@ static inline const struct node_link *hierarchy_link(const struct hierarchy *h, 
 /* Allocates totals, a row per node, and adds up: own values of accounted nodes, totals of kept children.
  * A node is kept if it is accounted or has a kept child. */
 ow_status hierarchy_total(struct hierarchy *h);
-/* The same for hierarchies of long chains: a node that adds nothing to its only child shares its row.
+/* Like hierarchy_total, for hierarchies of long chains: a node that adds nothing to its only child shares its row.
  * total_row has one (zeroed) entry per node; at most `rows` rows are made, row 0 of zeros among them. */
 ow_status hierarchy_total_shared(struct hierarchy *h, uint32_t *total_row, size_t rows);
 

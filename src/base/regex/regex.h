@@ -30,8 +30,8 @@ typedef void (*regex_invalid_fn)(void *arg, struct str pattern, const char *why)
 /* Compiles the patterns. Fails only if memory runs out. */
 ow_status regex_list_init(struct regex_list *list, struct mem *mem, const char *const *patterns,
 			  size_t count, regex_invalid_fn invalid, void *arg, struct ow_error *err);
-/* The same, but a list that is just ".*" matches everything, also texts with line feeds or with invalid UTF-8, which
- * the expression itself does not match. */
+/* Like regex_list_init, but a list that is just ".*" matches everything, also texts with line feeds or with invalid
+ * UTF-8, which the expression itself does not match. */
 ow_status regex_list_init_all(struct regex_list *list, struct mem *mem, const char *const *patterns,
 			      size_t count, regex_invalid_fn invalid, void *arg,
 			      struct ow_error *err);

@@ -58,7 +58,7 @@ static void print_missing(FILE *to, const ow_result *r)
 	fprintf(to, "%s.\n", shown > 20 ? ", …" : "");
 }
 
-/* The files of a list of objects. */
+/* Prints the members "file" of a list of objects, up to five. */
 static void print_files(FILE *to, const ow_result *r, const char *name, const char *before)
 {
 	const char *at = ow_result_extra(r, name), *end;

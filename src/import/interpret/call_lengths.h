@@ -10,8 +10,8 @@
 
 #define SINGLE_CALL_NS 1000000 /* shorter calls are never initialisation */
 #define SINGLE_CALL_FACTOR 100 /* a single call takes this many times the mean of the others */
-#define SINGLE_CALL_LIKE 10    /* calls longer than a tenth of this one count as similar … */
-#define SINGLE_CALL_MOST 3     /* … and at most this many may be similar */
+#define SINGLE_CALL_LIKE 10    /* calls longer than a tenth of a call count as similar to it */
+#define SINGLE_CALL_MOST 3     /* a single call may have at most this many similar calls */
 
 /* Calls of one name, or all calls: number, sum and the longest. */
 struct call_lengths {

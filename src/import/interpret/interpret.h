@@ -112,7 +112,8 @@ uint32_t interpret_member(struct str key, struct str value);
 /* The number after "rank" in a file name; -1 if there is none. It is a guess: import/jobs.c decides whether it
  * counts. */
 int32_t interpret_file_rank(struct str path);
-/* Whether the program of this title (source.producer) writes files of single steps, whose pids are rows of a picture, not processes. */
+/* Whether the program with this title (source.producer) writes files of single steps, whose pids are rows of a
+ * picture, not processes. */
 bool interpret_writes_steps(struct str title);
 
 /* Name of PyTorch's memory events. They are many and spread over the file, so their arguments are read together with

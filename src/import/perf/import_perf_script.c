@@ -246,9 +246,10 @@ struct memo {
 
 struct script_frame {
 	struct frame_row row;
-	frame_id id;	   /* 0 = not added to the model yet … */
-	struct memo *memo; /* … then its id is also stored in this memo; may be NULL … */
-	uint64_t serial;   /* … if the memo still has this serial number */
+	frame_id id;	   /* frame in the model; 0 = not added yet */
+	struct memo *memo; /* cache entry in which the frame's id is stored, too; may be NULL */
+	/* serial number of the cache entry when it was read; the entry may be reused since */
+	uint64_t serial;
 };
 
 struct script {

@@ -32,8 +32,9 @@ struct perf_chain {
 	int32_t pid;
 	uint16_t shape; /* length << 3 | mode; the length of a chain fits into 13 bits */
 	uint16_t event;
-	stack_id stack; /* result of the last perf_chain_stack … */
-	uint32_t at;	/* … which is valid if perf_space has `at` - 1 changes; 0 = none */
+	stack_id stack; /* result of the last perf_chain_stack; see `at` */
+	/* `stack` is valid if perf_space has `at` - 1 changes; 0 = there is no result */
+	uint32_t at;
 };
 #define PERF_CHAIN_UNIT 8 /* chains begin at multiples of this many bytes */
 #define PERF_MODES 7	  /* mask of the processor mode in a record's misc */
@@ -114,8 +115,8 @@ struct perf_file {
 	/* for each type: number of records in the file itself, outside of compressed records */
 	uint64_t records[PERF_TYPES];
 	uint64_t lost, bad, bad_offset, unknown;
-	uint64_t aux_bytes; /* bytes of traces that the processor wrote … */
-	uint32_t aux_type;  /* … with this hardware, see aux_name */
+	uint64_t aux_bytes; /* bytes of traces that the processor's tracing hardware wrote */
+	uint32_t aux_type;  /* kind of that hardware, see aux_name */
 
 	/* Fields that perf_samples.c writes. */
 	struct perf_rows rows;

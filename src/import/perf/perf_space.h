@@ -24,8 +24,8 @@ struct perf_process {
 struct perf_thread {
 	int64_t pid, tid;
 	str_id comm;
-	track_id track;	   /* cached by the caller … */
-	uint64_t track_at; /* … valid while perf_space.names has this value */
+	track_id track;	   /* cached by the caller; valid while perf_space.names equals track_at */
+	uint64_t track_at; /* value of perf_space.names when `track` was cached */
 };
 
 struct perf_symbol {

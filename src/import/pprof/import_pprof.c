@@ -42,9 +42,9 @@ struct pprof_location {
 	uint32_t frame_first,
 		/* range in location_frames, the innermost first; none until the location is used */
 		frame_count;
-	/* number of inner lines that are dropped: they are not frames of the location … */
+	/* number of inner lines that are dropped, and so are not frames of the location */
 	uint32_t dropped;
-	bool drops; /* … or all of them, depending on its callers */
+	bool drops; /* all lines are dropped or kept, depending on the callers */
 };
 
 /* A sequence of encoded locations, and the stack that results from calling them from `parent`. */

@@ -193,9 +193,10 @@ struct folding {
 	struct stack_cache *recent;
 	frame_id *by_text; /* frame of each string; 0 = not parsed yet */
 	size_t by_text_cap;
-	struct buf last; /* the previous line's stack … */
+	struct buf last; /* the previous line's stack */
 	struct {
-		uint32_t end; /* … where its frames end in the text, and their stacks */
+		/* end of a frame in the text of `last`, and the stack up to that frame */
+		uint32_t end;
 		str_id text;
 		stack_id stack;
 	} frames[FRAMES_MAX];

@@ -42,8 +42,8 @@ int32_t identity_rank(struct str variables);
 struct str identity_variable(struct str variables, const char *name);
 /* Makes a job name from any text: printable, without slashes, cut to its size. */
 void identity_clean_name(char *to, size_t size, struct str name);
-/* The same for a name that identifies a job: one that is cut ends with a hash of the
- * whole, so two names that begin alike stay different. Only the first 128 bytes count, as in recorders. */
+/* Copies a name that identifies a job: a name that is cut ends with a hash of the whole, so that two names with the
+ * same beginning stay different. Only the first 128 bytes count, as in recorders. */
 void identity_job_name(char to[JOBS_NAME], struct str name);
 
 #endif

@@ -73,7 +73,7 @@ struct journal {
 	size_t name_count, name_cap;
 	struct arena text_arena;
 	uint32_t *alive; /* a page that a child process finds zeroed */
-	int64_t pid;	 /* process id, for systems that cannot do that */
+	int64_t pid;	 /* process id, to detect a child process on systems without such pages */
 	int64_t next_step;
 	bool in_step;
 	uint64_t lost;

@@ -231,7 +231,7 @@ bool slice_fits(const struct slice *slice, const struct checkpoint_var *var, int
 	return true;
 }
 
-/* Both fit the same variable. */
+/* Whether two slices overlap; both must fit the same variable. */
 bool slice_overlaps(const struct slice *a, const struct slice *b)
 {
 	for (int32_t i = 0; i < a->rank; i++) {

@@ -66,7 +66,7 @@ ow_status sstable_first(struct sstable_iter *it, struct ow_error *err);
 ow_status sstable_next(struct sstable_iter *it, struct ow_error *err);
 /* To the first key that is not less than `key`. */
 ow_status sstable_seek(struct sstable_iter *it, struct str key, struct ow_error *err);
-/* To exactly `key`: !valid with OW_OK when the table does not have it. */
+/* Moves to exactly `key`: !valid with OW_OK when the table does not have the key. */
 ow_status sstable_find(struct sstable_iter *it, struct str key, struct ow_error *err);
 
 /* Snappy's block format, in which blocks may be packed. The unpacked size that the block states; false when it states

@@ -10,8 +10,8 @@
 
 #include "import/tensorflow/graph/tf_library.h"
 
-#define OPS_MAX 250000 /* limit of ops in inlined bodies, plus … */
-#define OPS_PER_OP 4   /* … this many times the ops of the graph */
+#define OPS_MAX 250000 /* limit of ops in inlined bodies, in addition to OPS_PER_OP */
+#define OPS_PER_OP 4   /* further limit: this many times the ops of the graph */
 #define DEPTH_MAX 64
 #define BRANCHES_MAX 64
 #define NAME_STEP 256 /* this many bytes of a name count as much as an op */
