@@ -66,7 +66,7 @@ static uint32_t queue_of(const struct communicator *c)
 	return FIRST_QUEUE + (uint32_t)(c - communicators);
 }
 
-static void tell_queue(struct thread *t, struct communicator *c)
+static void describe_queue(struct thread *t, struct communicator *c)
 {
 	if (atomic_exchange(&c->recorded, t->generation) == t->generation)
 		return;
@@ -88,7 +88,7 @@ static void push_nccl_record(struct operation *o, enum ring_kind kind, enum ring
 	t = thread_current();
 	if (t) {
 		snprintf(name, sizeof(name), "%s%s", prefix, o->function);
-		tell_queue(t, o->communicator);
+		describe_queue(t, o->communicator);
 		push(t, &(struct ring_record){ .start_ns = start,
 					       .dur_ns = end > start ? end - start : 0,
 					       .bytes = o->bytes,

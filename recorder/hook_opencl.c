@@ -65,7 +65,7 @@ static void device_name(cl_command_queue queue, char *name, size_t size)
 }
 
 /* Records the name of a queue, once per process. */
-static void tell_queue(struct thread *t, uint32_t number, cl_command_queue queue)
+static void describe_queue(struct thread *t, uint32_t number, cl_command_queue queue)
 {
 	char device[128], name[32];
 
@@ -93,7 +93,7 @@ static void record_call(const char *name, enum ring_category category, uint64_t 
 		uint32_t number = queue ? queue_number(queue) : 0;
 
 		if (number)
-			tell_queue(t, number, queue);
+			describe_queue(t, number, queue);
 		push(t, &(struct ring_record){ .start_ns = start,
 					       .dur_ns = ns_since(start, end),
 					       .bytes = bytes,

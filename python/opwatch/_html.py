@@ -71,7 +71,7 @@ def _cell(result, row, place, shares):
             % (percent, percent, text))
 
 
-def _is_told(result, place):
+def _has_values(result, place):
     """Columns in which nothing is known are left out."""
     known = result._native.known(place)
     return known is None or any(known)
@@ -81,7 +81,7 @@ def _table(result):
     if not len(result):
         return "<p>%s: no rows</p>" % html.escape(result.view)
     rows = min(len(result), ROWS_MAX)
-    places = [i for i in range(len(result.columns)) if _is_told(result, i)]
+    places = [i for i in range(len(result.columns)) if _has_values(result, i)]
     shares = {i: _shares(result, i) for i in places}
     head = "".join("<th%s>%s</th>" % (' class="t"' if result.schema[i].type == "text" else "",
                                       html.escape(result.schema[i].title)) for i in places)
@@ -97,7 +97,7 @@ def _diff(result):
         lines.append("<ul>%s</ul>" % "".join("<li>%s: <b>%s</b>, %s</li>" % tuple(
             html.escape(limit[key]) for key in ("limit", "gate", "message")) for limit in result.limits))
     count = min(len(result), ROWS_MAX)
-    places = [i for i, name in enumerate(result.columns) if name in _DIFF_COLUMNS and _is_told(result, i)]
+    places = [i for i, name in enumerate(result.columns) if name in _DIFF_COLUMNS and _has_values(result, i)]
     deltas = result.column("delta_ns")[:count]
     largest = max((abs(value) for value in deltas), default=0)
     head = "".join("<th%s>%s</th>" % (' class="t"' if result.schema[i].type == "text" else "",

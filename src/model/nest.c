@@ -69,7 +69,7 @@ static uint64_t slots_of(const struct model *m)
 	return (uint64_t)m->op.count * m->step.count;
 }
 
-static bool told_by_numbers(const struct model *m)
+static bool has_array_sums(const struct model *m)
 {
 	return slots_of(m) <= MAX((uint64_t)m->event.count / EVENTS_PER_SLOT, (uint64_t)SLOTS_FREE);
 }
@@ -77,14 +77,14 @@ static bool told_by_numbers(const struct model *m)
 /* The number of threads that get separate sums: memory for many of them would take longer than the adding. */
 static unsigned sums_threads(const struct model *m, unsigned threads)
 {
-	return told_by_numbers(m) && slots_of(m) > SLOTS_MANY ? 1 : threads;
+	return has_array_sums(m) && slots_of(m) > SLOTS_MANY ? 1 : threads;
 }
 
 /* Prepares sums without allocating. */
 static void sums_init(struct sums *s, const struct model *m)
 {
 	*s = (struct sums){ .mem = m->mem };
-	if (!told_by_numbers(m))
+	if (!has_array_sums(m))
 		return;
 	s->ops = m->op.count;
 	s->steps = m->step.count;

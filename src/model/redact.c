@@ -318,7 +318,7 @@ static str_id fact_key(struct redaction *r, str_id id)
 	return name_id(r, id);
 }
 
-static bool tells_no_name(struct str key)
+static bool is_harmless_fact(struct str key)
 {
 	static const char *const keys[] = { "kind",	 "tf_version", "format",
 					    "container", "version",    "tf_git_version" };
@@ -336,7 +336,7 @@ static void redact_facts(struct redaction *r)
 	for (uint32_t i = 1; i < m->fact.count; i++) {
 		str_id text = m->fact.text[i];
 
-		if (!tells_no_name(model_str(m, m->fact.key[i])) && !is_kept(r, text) &&
+		if (!is_harmless_fact(model_str(m, m->fact.key[i])) && !is_kept(r, text) &&
 		    !looks_like_device(model_str(m, text)))
 			m->fact.text[i] = name_id(r, text);
 		m->fact.key[i] = fact_key(r, m->fact.key[i]);

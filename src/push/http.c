@@ -428,7 +428,7 @@ static enum http_outcome look_closer(const struct http *http, enum http_outcome 
 
 /* Whether the answer is an exception. The server may send one with a good status and close the connection before it
  * has read the whole body; then the exception counts. */
-static bool was_told(const struct http_answer *answer)
+static bool is_exception(const struct http_answer *answer)
 {
 	return answer->status >= 400 && answer->text[0];
 }
@@ -465,7 +465,7 @@ ow_status http_post(struct http *http, const struct http_request *request,
 	code = loaded.easy_perform(http->easy);
 	loaded.easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &answer->status);
 	answer->outcome = look_closer(http, outcome_of(http, code));
-	if (answer->outcome == HTTP_BROKEN && was_told(answer))
+	if (answer->outcome == HTTP_BROKEN && is_exception(answer))
 		answer->outcome = HTTP_ANSWERED;
 	if (http->silent)
 		snprintf(answer->text, sizeof(answer->text), "it did not respond for %.0f s",

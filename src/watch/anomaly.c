@@ -232,7 +232,7 @@ static void keep_why(const struct anomaly_watch *a, const struct buf *why)
 }
 
 /* Reports a sentence, and the file that the minute goes to. */
-static void tell_why(struct anomaly_watch *a, const char *kind, struct buf *why)
+static void explain(struct anomaly_watch *a, const char *kind, struct buf *why)
 {
 	if (!buf_cstr(why))
 		return;
@@ -289,7 +289,7 @@ static ow_status on_change(struct anomaly_watch *a, const struct watch_rank *r, 
 	status = anomaly_explain_change(&why, &text, err);
 	if (status == OW_OK) {
 		save_later(a, "slow", why.since_ns - follow_wall(f, 0));
-		tell_why(a, "slow", &text);
+		explain(a, "slow", &text);
 	}
 	buf_release(&text);
 	return status;
@@ -405,7 +405,7 @@ static ow_status look_for_stall(struct anomaly_watch *a, struct ow_error *err)
 		status = explain_hang(&why, &text, &answer, err);
 	if (status == OW_OK) {
 		save_later(a, "stall", clock_ns(CLOCK_MONOTONIC));
-		tell_why(a, "stall", &text);
+		explain(a, "stall", &text);
 		if (answer)
 			save_answer(a, answer);
 	}

@@ -160,7 +160,7 @@ class ProfileContext:
 
     # ---- one step ----
 
-    def _tell(self, text):
+    def _print(self, text):
         if self._debug:
             sys.stderr.write("debug: %s\n" % text)
 
@@ -197,12 +197,12 @@ class ProfileContext:
         key = "-".join(_graph.node_names(fetches))
         if key not in self._seen:
             self._seen.add(key)
-            self._tell("trace fetches: %s" % key)
+            self._print("trace fetches: %s" % key)
             return True
         return self.profiler._coverage < 0.5 and step < MAX_TRACED_STEPS and self._random.randint(0, 10) < 2
 
     def _run_traced(self, session, step, plain, fetches, feed_dict, options, run_metadata):
-        self._tell("tracing step: %d" % step)
+        self._print("tracing step: %d" % step)
         if run_metadata is None:
             run_metadata = message("RunMetadata")()
         if options is None:
@@ -223,7 +223,7 @@ class ProfileContext:
     def _dump(self, step):
         if step not in self._dump_steps and not self._dump_next:
             return
-        self._tell("dumping file at step: %d" % step)
+        self._print("dumping file at step: %d" % step)
         os.makedirs(self._profile_dir, exist_ok=True)
         self.profiler._write_profile(os.path.join(self._profile_dir, "profile_%d" % step))
 
@@ -235,5 +235,5 @@ class ProfileContext:
                 continue
             if cmd not in calls:
                 raise ValueError("Unknown cmd: %s\n" % cmd)
-            self._tell("profiling %s step: %d" % (cmd, step))
+            self._print("profiling %s step: %d" % (cmd, step))
             self._views.setdefault(cmd, {})[step] = getattr(self.profiler, calls[cmd])(options)

@@ -27,7 +27,7 @@ _PPROF = ("bytes", "micros", "params", "float_ops", "accelerator_micros", "cpu_m
           "residual_bytes", "output_bytes")
 
 
-def _tell(text):
+def _print(text):
     sys.stderr.write(text + "\n")
 
 
@@ -103,7 +103,7 @@ class _Native:
             _, coverage, missing = self._loading().add_memory("run_meta of step %d" % step, run_meta, "runmeta",
                                                               step, None, True)
             if missing:
-                _tell("Invalid RunMetadata for step %d" % step)
+                _print("Invalid RunMetadata for step %d" % step)
             else:
                 self.last_step = step
             return coverage
@@ -118,14 +118,14 @@ class _Native:
         """The message of a view, serialized; prints or writes what the options say."""
         options = _options.complete(options)
         if options["dump_to_file"]:
-            _tell("-dump_to_file option is deprecated. Please use -output file:outfile=<filename>")
-            _tell("-output %s is overwritten with -output file:outfile=%s"
+            _print("-dump_to_file option is deprecated. Please use -output file:outfile=<filename>")
+            _print("-output %s is overwritten with -output file:outfile=%s"
                   % (options["output"], options["dump_to_file"]))
             options["output"] = "file:outfile=" + options["dump_to_file"]
         try:
             kind, outfile = _parse_output(options["output"])
         except ValueError as problem:
-            _tell("Invalid argument: %s" % problem)
+            _print("Invalid argument: %s" % problem)
             return b""
         asked = {key: options[key] for key in _LISTED if key != "output"}
         asked["all_metrics"] = True
@@ -133,13 +133,13 @@ class _Native:
             try:
                 return self._run(command, options, asked, kind, outfile)
             except Error as problem:
-                _tell(str(problem))
+                _print(str(problem))
                 return b""
 
     def _run(self, command, options, asked, kind, outfile):
         profile = self._asking()
         if kind == "timeline" and command == "op":
-            _tell("op view doesn't support timeline yet. Consider graph/scope/code view.")
+            _print("op view doesn't support timeline yet. Consider graph/scope/code view.")
             return b""
         if kind == "timeline" and command == "graph" and asked["step"] < 0:
             for step in profile.step_numbers():
@@ -176,7 +176,7 @@ class _Native:
             asked = {name: value for name, value in asked.items() if name != "min_occurrence"}
         result = profile.view(command, asked)
         for line in result.messages():
-            _tell(line)
+            _print(line)
         return result
 
     def _write_timeline(self, result, outfile, step):
@@ -189,11 +189,11 @@ class _Native:
 
     def _write_pprof(self, command, asked, result, outfile):
         if command != "code":
-            _tell("Only 'code' view supports pprof output now.")
+            _print("Only 'code' view supports pprof output now.")
         elif len(asked["select"]) != 1:
-            _tell("Can only select 1 attribute for pprof output.")
+            _print("Can only select 1 attribute for pprof output.")
         elif asked["select"][0] not in _PPROF:
-            _tell("pprof doesn't support -select=%s" % asked["select"][0])
+            _print("pprof doesn't support -select=%s" % asked["select"][0])
         else:
             result.write("pprof", {"metric": asked["select"][0]}, outfile)
             sys.stdout.write("\nRun pprof -png --nodecount=100 --sample_index=1 <%s>\n" % outfile)
@@ -279,7 +279,7 @@ class Profiler:
         try:
             return parse(_RESULT[command], data)
         except Exception as problem:  # a message is better than none
-            _tell("Cannot parse returned proto: %s." % problem)
+            _print("Cannot parse returned proto: %s." % problem)
             return message(_RESULT[command])()
 
     def profile_python(self, options):
@@ -311,7 +311,7 @@ class Profiler:
         try:
             _write(filename, self.serialize_to_string())
         except OSError as problem:
-            _tell(str(problem))
+            _print(str(problem))
 
     def save(self, directory):
         """Writes directory/profile_<last step> and returns its name; opwatch and tfprof open it."""

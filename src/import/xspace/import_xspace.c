@@ -412,7 +412,7 @@ static void add_notes(struct xspace *x)
 }
 
 /* Reports a file without content: a binary file that was converted as text has nothing left to be read. */
-static ow_status tell_empty(struct xspace *x)
+static ow_status explain_empty(struct xspace *x)
 {
 	struct str head = window_peek(&x->window, 0, (size_t)MIN(x->ctx->in->size, 4096u));
 
@@ -444,7 +444,7 @@ static ow_status load_all(struct xspace *x)
 	x->first_link = m->link.count;
 	OW_TRY(read_planes(x));
 	if (!x->plane_count || ((x->damaged || x->truncated) && !x->event_total))
-		return tell_empty(x);
+		return explain_empty(x);
 	OW_TRY(xspace_facts(x));
 	OW_TRY(sort_events(x));
 	OW_TRY(xspace_link_ends(x));

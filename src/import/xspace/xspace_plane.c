@@ -509,7 +509,7 @@ static ow_status add_hostname(struct xspace *x, struct pb_stream *s,
 }
 
 /* Reports the end of the readable data; data before it is used. */
-static void tell_problem(struct xspace *x, const struct pb_stream *s)
+static void note_problem(struct xspace *x, const struct pb_stream *s)
 {
 	if (s->status == OW_OK || x->truncated)
 		return;
@@ -578,7 +578,7 @@ ow_status xspace_find_planes(struct xspace *x)
 	}
 	if (s.status != OW_OK && s.status != OW_E_CORRUPT)
 		return s.status;
-	tell_problem(x, &s);
+	note_problem(x, &s);
 	for (size_t i = 0; i < x->plane_count; i++)
 		OW_TRY(read_plane_head(x, &x->planes[i]));
 	return OW_OK;
@@ -880,7 +880,7 @@ ow_status xspace_read_plane(struct xspace *x, struct xplane *plane)
 	pb_stream_init(&s, &x->window, plane->offset, plane->offset + plane->size);
 	OW_TRY(read_fields(x, plane, &s));
 	if (s.status != OW_OK)
-		tell_problem(x, &s);
+		note_problem(x, &s);
 	for (size_t i = 0; i < plane->line_count; i++)
 		OW_TRY(read_line_head(x, &plane->lines[i]));
 	OW_TRY(xspace_choose_stats(x, plane));

@@ -61,7 +61,8 @@ static struct str text_at(const struct follow_process *p, uint32_t value, struct
 }
 
 /* Returns whether the text is already known, because each file of a ring repeats all texts. */
-static bool is_told(const struct follow_process *p, const struct live_text *head, struct str text)
+static bool is_known_text(const struct follow_process *p, const struct live_text *head,
+			  struct str text)
 {
 	uint32_t last = 0;
 	struct live_text kept;
@@ -84,7 +85,7 @@ static bool take_text(struct follow *f, const struct live_text *head, struct str
 	uint64_t segment = this_segment(f);
 	struct buf *to = p ? &p->texts : NULL;
 
-	if (!p || is_told(p, head, text) || to->len + sizeof(segment) + size > TEXTS_MAX)
+	if (!p || is_known_text(p, head, text) || to->len + sizeof(segment) + size > TEXTS_MAX)
 		return true;
 	if (head->kind == LIVE_NAME && str_starts(text, STR("Optimizer.step#")))
 		p->has_optimizer = true;

@@ -482,7 +482,7 @@ static void note_left(const struct running *r, const struct pid_list *list)
 	recording_add_text(r->c->recording, 0, LIVE_NOTE, 0, str_make(text, (size_t)len));
 }
 
-static void tell_left(const struct running *r, const struct pid_list *list, const char *what)
+static void report_left(const struct running *r, const struct pid_list *list, const char *what)
 {
 	char who[512], text[640];
 	int len;
@@ -500,10 +500,10 @@ static void wait_for_children(struct running *r)
 	size_t left = wait_for_left(r, SETTLE_NS, 0, &list);
 
 	if (left && r->launch->wait_children) {
-		tell_left(r, &list, "recording continues until they end or a signal arrives");
+		report_left(r, &list, "recording continues until they end or a signal arrives");
 		left = wait_for_left(r, INT64_MAX, SEARCH_NS, &list);
 	} else if (left) {
-		tell_left(r, &list, "they are not recorded from now on");
+		report_left(r, &list, "they are not recorded from now on");
 	}
 	if (left)
 		note_left(r, &list);

@@ -135,7 +135,7 @@ static bool fits(const struct trace_listing *l, uint64_t events, uint64_t flows)
 	       to_read <= 1000 + events / 8;
 }
 
-static void choose_told(const struct model *m, struct by_source *b)
+static void choose_listed_sources(const struct model *m, struct by_source *b)
 {
 	uint64_t *counts = b->start[REF_EVENT];
 
@@ -168,7 +168,7 @@ static ow_status collect(const struct trace_list *list, struct by_source *b, str
 	}
 	OW_TRY(list_rows(list, b, REF_FLOW, err));
 	OW_TRY(list_rows(list, b, REF_COUNTER, err));
-	choose_told(m, b);
+	choose_listed_sources(m, b);
 	return list_rows(list, b, REF_EVENT, err);
 }
 
@@ -238,8 +238,8 @@ static ow_status scan_source(struct trace_list *list, uint32_t source, struct ow
 }
 
 /* Lists the rows that the model holds, for a source whose file order is unknown. */
-static void tell_source(struct trace_list *list, const struct by_source *b, uint32_t source,
-			uint32_t *refs)
+static void list_rows_of_source(struct trace_list *list, const struct by_source *b, uint32_t source,
+				uint32_t *refs)
 {
 	struct trace_span *span = add_span(list, source, 0);
 
@@ -289,7 +289,7 @@ static ow_status make_spans(struct trace_list *list, const struct by_source *b, 
 		if (!done && (b->listed[source] || is_open_trace(list->m, source)))
 			OW_TRY(scan_source(list, source, err));
 		else if (!done)
-			tell_source(list, b, source, refs);
+			list_rows_of_source(list, b, source, refs);
 		if (list->spans[list->span_count - 1].refs)
 			refs += list->spans[list->span_count - 1].count;
 	}

@@ -493,7 +493,7 @@ static ow_status copy_place(struct opw_places *all, enum place_kind kind,
 }
 
 /* Copies the arguments of events whose importers read them on demand; offsets and sizes are filled together. */
-static ow_status copy_told(struct opw_places *all)
+static ow_status copy_lazy_args(struct opw_places *all)
 {
 	const struct place *own = &all->places[PLACE_EVENT], *shared = &all->places[PLACE_SHARED];
 	struct lazy_args args = { .m = all->m,
@@ -521,7 +521,7 @@ static ow_status opw_places_new(struct model *m, const struct opw_save_options *
 	describe(m, all->places);
 	for (int kind = 0; kind < PLACE_COUNT; kind++)
 		OW_TRY(copy_place(all, (enum place_kind)kind, options));
-	OW_TRY(copy_told(all));
+	OW_TRY(copy_lazy_args(all));
 	return opw_end_bytes(w, err);
 }
 

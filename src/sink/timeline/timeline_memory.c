@@ -481,7 +481,7 @@ static int64_t put_samples(struct sweep *s, int64_t pid)
 	return most;
 }
 
-static void tell_peak(struct timeline *t, struct str device, int64_t bytes)
+static void report_peak(struct timeline *t, struct str device, int64_t bytes)
 {
 	struct buf line;
 
@@ -512,7 +512,7 @@ static void put_device(struct timeline_memory *memory, uint32_t first, uint32_t 
 	qsort_r(s.holders, s.holder_count, sizeof(*s.holders), compare_names,
 		(void *)(uintptr_t)memory->m);
 	if (ok && gather_points(&s) && rank_points(&s))
-		tell_peak(t, model_str(memory->m, s.holders[0].device), put_samples(&s, pid));
+		report_peak(t, model_str(memory->m, s.holders[0].device), put_samples(&s, pid));
 	else
 		writer_fail(&t->w, error_no_memory(t->err));
 	arena_release(&s.arena);

@@ -504,7 +504,8 @@ static ow_status find_line(const struct input *in, uint64_t offset, uint64_t *li
 	return status;
 }
 
-static ow_status tell_problem(struct parser *p, const struct input *in, struct pbtxt_result *result)
+static ow_status report_problem(struct parser *p, const struct input *in,
+				struct pbtxt_result *result)
 {
 	struct text *t = &p->text;
 	uint64_t line, column;
@@ -529,7 +530,7 @@ static ow_status convert_text(struct parser *p, const struct input *in, struct p
 		result->skipped = p->skipped;
 		return OW_OK;
 	}
-	status = tell_problem(p, in, result);
+	status = report_problem(p, in, result);
 	if (status != OW_E_CORRUPT || !p->options->salvage)
 		return status;
 	p->text.status = OW_OK;

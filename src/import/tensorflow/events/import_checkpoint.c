@@ -113,7 +113,7 @@ static uint64_t add_variables(struct builder *b, const struct checkpoint *c)
 }
 
 /* Reports damage with TensorFlow's own words, the position, and what the user can do. */
-static ow_status tell_damage(struct import_ctx *ctx, ow_status status)
+static ow_status note_damage(struct import_ctx *ctx, ow_status status)
 {
 	const struct ow_error why = ctx->err ? *ctx->err : (struct ow_error){ 0 };
 
@@ -135,7 +135,7 @@ static ow_status load(struct import_ctx *ctx)
 	if (status == OW_E_NO_MEMORY || status == OW_E_INTERRUPTED)
 		return builder_fail(b, status);
 	if (status != OW_OK)
-		return tell_damage(ctx, status);
+		return note_damage(ctx, status);
 	fact_text(b, (fact_id){ 0 }, "kind", c.version == 2 ? STR("V2") : STR("V1"));
 	fact_int(b, (fact_id){ 0 }, "tensors", (int64_t)c.var_count);
 	bytes = add_variables(b, &c);
