@@ -349,6 +349,39 @@ static bool conclude_hang(struct answer *a, bool *done)
 	return true;
 }
 
+/* Ranks to blame that left no dump, but stacks: they run. If stacks show some of them outside of any collective, the others wait for
+ * those. Returns whether that is the answer. */
+static bool is_hang_by_stacks(struct answer *a)
+{
+	size_t outside = 0;
+
+	for (size_t i = 0; i < a->rank_count; i++) {
+		struct str stack = answer_stack(a, a->ranks[i]);
+
+		if (!stack.len)
+			return false;
+		outside += !answer_stack_waits(stack);
+	}
+	if (!outside)
+		return false;
+	outside = 0;
+	for (size_t i = 0; i < a->rank_count; i++)
+		if (!answer_stack_waits(answer_stack(a, a->ranks[i])))
+			a->ranks[outside++] = a->ranks[i];
+	a->rank_count = outside;
+	a->conclusion = CONCLUDE_HANG;
+	for (size_t i = 0; i < a->rank_count; i++)
+		a->states[a->ranks[i]] = "not_entered";
+	words_ranks(&a->sentence, a->ranks, a->rank_count);
+	buf_puts(&a->sentence, " did not enter ");
+	words_meeting(a, &a->sentence, &a->w->meetings[a->meeting]);
+	buf_puts(&a->why,
+		 "every rank with a dump has entered it or waits for one that has, and by its "
+		 "stack the process runs outside of any collective; a stack shows one moment");
+	words_whereabouts(a, a->ranks[0]);
+	return true;
+}
+
 static bool conclude_lost(struct answer *a, bool *done)
 {
 	const struct waits *w = a->w;
@@ -375,6 +408,8 @@ static bool conclude_lost(struct answer *a, bool *done)
 	*done = true;
 	a->certain = false;
 	qsort(a->ranks, a->rank_count, sizeof(*a->ranks), by_rank);
+	if (absent && !torn && is_hang_by_stacks(a))
+		return true;
 	if (absent && !torn && a->rank_count * 2 <= (size_t)w->world) {
 		a->conclusion = CONCLUDE_CRASH;
 		words_ranks(&a->sentence, a->ranks, a->rank_count);

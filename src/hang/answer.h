@@ -38,6 +38,8 @@ struct answer {
 bool answer_blame(struct answer *a, int32_t rank);
 /* The stack of a rank, from a dump of its stacks; empty if there is no dump. */
 struct str answer_stack(const struct answer *a, int32_t rank);
+/* Whether a process with this stack is in a collective, or waits for a device. */
+bool answer_stack_waits(struct str stack);
 /* The last operation of a rank; NULL if there is none. */
 const struct hang_op *answer_last_op(const struct answer *a, int32_t rank);
 

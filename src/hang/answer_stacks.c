@@ -59,7 +59,7 @@ static struct str stack_below_call(struct str stack)
 	return below;
 }
 
-static bool is_waiting(struct str stack)
+bool answer_stack_waits(struct str stack)
 {
 	struct stack_view v = view_stack(stack);
 
@@ -118,7 +118,7 @@ static void number_stacks(struct answer *a)
 			continue;
 		if (!p->counts_all)
 			return;
-		if (is_waiting(p->stack)) {
+		if (answer_stack_waits(p->stack)) {
 			if (entered && p->entered != entered)
 				return;
 			entered = p->entered;
@@ -210,8 +210,8 @@ bool answer_by_stacks(struct answer *a)
 	for (int32_t r = 0; r < a->w->world; r++) {
 		if (!answer_stack(a, r).len)
 			continue;
-		a->states[r] = is_waiting(answer_stack(a, r)) ? "waiting" : "elsewhere";
-		if (!is_waiting(answer_stack(a, r)) && all.call.len && !answer_blame(a, r))
+		a->states[r] = answer_stack_waits(answer_stack(a, r)) ? "waiting" : "elsewhere";
+		if (!answer_stack_waits(answer_stack(a, r)) && all.call.len && !answer_blame(a, r))
 			return false;
 	}
 	if (a->rank_count && a->rank_count < all.known) {

@@ -1,5 +1,5 @@
 /*
- * ranks_on.c: reads a job from the tables job_rank, job_step, job_collective and job_op of a server (ranks_on.h). If
+ * ranks_on.c: reads a job from the tables job_rank, job_step, job_collective, job_op and job_line of a server (ranks_on.h). If
  * the job is too large to be read here, the server chooses steps, evenly among those that all ranks have. Clocks are
  * fitted, and stragglers found, from the chosen steps; then the server computes steps, waits and transfers of all steps
  * with these clocks (ranks_totals.c). Plain SQL is used, because old servers know neither window functions nor common
@@ -14,7 +14,8 @@
 #include <stdlib.h>
 
 #define COLLECTIVES_MOST 1000000
-#define OPS_MOST_EACH 64 /* operations read for each rank, if the job is too large */
+#define OPS_MOST_EACH 64   /* operations read for each rank, if the job is too large */
+#define LINES_MOST_EACH 64 /* lines of code read for each rank, if the job is too large */
 #define MANY_RANKS 1000
 
 int64_t server_number(struct str *line)
@@ -357,6 +358,37 @@ static ow_status read_ops(struct server *s)
 	return OW_OK;
 }
 
+/* Lines of code, if they were pushed. */
+static ow_status read_lines(struct server *s)
+{
+	struct str rest, line;
+	size_t at = 0;
+
+	OW_TRY(query(s, "SELECT name FROM system.tables WHERE database = currentDatabase() AND "
+			"name = 'job_line'"));
+	if (!buf_str(&s->answer).len)
+		return OW_OK;
+	OW_TRY(query(s,
+		     "SELECT run, number, line, host, device, name_key FROM job_line WHERE @ "
+		     "ORDER BY run, number, host + device DESC LIMIT %d BY run, number",
+		     s->job->worker_count > MANY_RANKS ? LINES_MOST_EACH : 100000));
+	for (rest = buf_str(&s->answer); click_line(&rest, &line);) {
+		struct worker *w = next_worker(s, &line, &at);
+		struct worker_line one = { 0 };
+
+		if (!w)
+			continue;
+		one.text = take_text(s, &line);
+		one.host_ns = server_number(&line);
+		one.device_ns = server_number(&line);
+		one.name = (uint64_t)server_number(&line) << 1;
+		if (!one.text.ptr ||
+		    !vec_push(s->job->mem, w->lines, w->line_count, w->line_cap, one))
+			return error_no_memory(s->err);
+	}
+	return OW_OK;
+}
+
 static ow_status read_all(struct server *s, uint64_t *steps)
 {
 	write_where(s);
@@ -366,7 +398,8 @@ static ow_status read_all(struct server *s, uint64_t *steps)
 	OW_TRY(choose_steps(s, steps));
 	OW_TRY(read_steps(s));
 	OW_TRY(read_collectives(s));
-	return read_ops(s);
+	OW_TRY(read_ops(s));
+	return read_lines(s);
 }
 
 ow_status ranks_read_server(struct ranks_job *job, struct click *click, const struct ranks_on *on,

@@ -34,13 +34,15 @@ static double part_excess(struct judge *j, size_t worker, enum part part)
 {
 	struct ranks_job *job = j->job;
 	const double *excess = &j->excess[worker * job->step_count];
-	double sum = 0;
+	double sum = 0, limit = job->workers[worker].straggler == STRAGGLER_PERSISTENT
+					? j->usual
+					: j->threshold;
 
 	for (size_t s = 0; s < job->step_count; s++) {
 		const struct worker_step *mine = step_at(j, worker, s);
 		size_t count = 0;
 
-		if (!mine || !(excess[s] > j->threshold))
+		if (!mine || !(excess[s] > limit))
 			continue;
 		for (size_t i = 0; i < job->worker_count; i++) {
 			const struct worker_step *other = step_at(j, i, s);

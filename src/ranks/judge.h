@@ -40,7 +40,9 @@ struct judge {
 	double *scale;		     /* factor of own work, for each worker and kind of work */
 	double *bases;		     /* length of each step when replayed as recorded */
 	double *replayed, *all_like; /* length of each step in the replays of weigh_together */
-	double threshold;
+	double threshold;	     /* excess from which a step counts as slow */
+	double usual;		     /* excess that workers have over each other in a healthy job */
+	double noise;		     /* standard deviation of the excess from step to step */
 };
 
 static inline bool is_judged(const struct worker *w)

@@ -17,6 +17,8 @@
 /* above this number of items, workers that are not suspects are replayed in some steps only */
 #define WORK_USUAL 2e7
 #define REPLAYED_LEAST 8 /* at least this many steps are replayed */
+#define MEDIAN_SURE                                                                                \
+	6 /* a median over n steps differs by less than this times the noise / sqrt(n) */
 /* above this error of the replay, slowdowns of jobs with servers of several sessions are unknown */
 #define REPLAY_ERROR_MOST 0.1
 
@@ -94,13 +96,14 @@ static ow_status find_threshold(struct judge *j)
 		noise[count] = own;
 		middle[count++] = peers == 2 ? distance_of_three(j, i) : fabs(one);
 	}
-	j->threshold = most == 1 ? LEAST_OF_TWO : LEAST_EXCESS;
+	j->threshold = j->usual = most == 1 ? LEAST_OF_TWO : LEAST_EXCESS;
 	if (!count)
 		return OW_OK;
-	j->threshold = fmax(j->threshold, 5 * 1.4826 * ranks_median_real(noise, count));
 	cross = 1.4826 * ranks_median_real(middle, count);
 	if (count >= 4)
-		j->threshold = fmax(j->threshold, 4 * cross);
+		j->usual = fmax(j->usual, 4 * cross);
+	j->noise = 1.4826 * ranks_median_real(noise, count);
+	j->threshold = fmax(j->usual, 5 * j->noise);
 	return OW_OK;
 }
 
@@ -123,12 +126,27 @@ static bool is_periodic(const double *excess, size_t steps, double threshold)
 	return found >= 3 && gap >= 2;
 }
 
+/* Whether a worker is slower in most steps, and by more in the median than chance moves a median of so many steps. Single steps may
+ * vary by as much, for example with the lengths of batches. */
+static bool is_slow_in_median(struct judge *j, size_t worker, uint32_t *slow)
+{
+	const double *excess = &j->excess[worker * j->job->step_count];
+	uint32_t judged = j->job->workers[worker].judged_steps;
+	double noise, middle = judge_middle_excess(j, worker, &noise);
+
+	*slow = 0;
+	for (size_t s = 0; s < j->job->step_count; s++)
+		*slow += excess[s] > j->usual;
+	return judged >= TRANSIENT_LEAST && *slow >= PERSISTENT_PART * judged &&
+	       middle > fmax(j->usual, MEDIAN_SURE * j->noise / sqrt(judged));
+}
+
 static void classify(struct judge *j, size_t worker)
 {
 	struct worker *w = &j->job->workers[worker];
 	const double *excess = &j->excess[worker * j->job->step_count];
 	double high = fmax(j->threshold, LEAST_TRANSIENT);
-	uint32_t slow = 0, far = 0;
+	uint32_t slow = 0, far = 0, most = 0;
 
 	for (size_t s = 0; s < j->job->step_count; s++) {
 		if (isnan(excess[s]))
@@ -140,9 +158,16 @@ static void classify(struct judge *j, size_t worker)
 	w->slow_steps = slow;
 	if (w->judged_steps < STEPS_LEAST)
 		return;
-	if (slow >= PERSISTENT_PART * w->judged_steps)
+	if (slow >= PERSISTENT_PART * w->judged_steps) {
 		w->straggler = STRAGGLER_PERSISTENT;
-	else if (w->judged_steps < TRANSIENT_LEAST)
+		return;
+	}
+	if (is_slow_in_median(j, worker, &most)) {
+		w->straggler = STRAGGLER_PERSISTENT;
+		w->slow_steps = most;
+		return;
+	}
+	if (w->judged_steps < TRANSIENT_LEAST)
 		return;
 	else if (is_periodic(excess, j->job->step_count, high))
 		w->straggler = STRAGGLER_PERIODIC;

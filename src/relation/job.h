@@ -1,5 +1,5 @@
 /*
- * job.h: runs the analysis of a job (src/ranks) for the relations job_rank, job_step, job_collective, job_op and
+ * job.h: runs the analysis of a job (src/ranks) for the relations job_rank, job_step, job_collective, job_op, job_line and
  * job_clock. Each relation reads the run's recordings once.
  */
 #ifndef RELATION_JOB_H

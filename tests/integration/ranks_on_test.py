@@ -16,7 +16,7 @@ RANKS = int(os.environ.get("OPWATCH_RANKS", "64"))
 EACH = 16  # ranks of one push
 STEPS = 14
 ENV = {**os.environ, "OPWATCH_CLICKHOUSE_PASSWORD": clickhouse.PASSWORD}
-TABLES = "job_rank,job_step,job_collective,job_op,job_clock"
+TABLES = "job_rank,job_step,job_collective,job_op,job_line,job_clock"
 MS = jobsim.MS
 
 
@@ -89,6 +89,26 @@ class Ranks(unittest.TestCase):
                 self.assertEqual(mine["step_ns"], other["step_ns"])
                 self.assertAlmostEqual(mine["wait_ns"] + mine["transfer_ns"], other["wait_ns"] + other["transfer_ns"], delta=1)
                 self.assertAlmostEqual(mine["wait_ns"], other["wait_ns"], delta=0.02 * other["wait_ns"] + 20_000)
+
+    def test_line(self):
+        """The line of a straggler comes from the server, too; without the table of lines it is not known."""
+        shape = jobsim.Shape(seed=5, ranks=3, steps=7, layers=4, buckets=1, overlap=False, world_bytes=4 << 20, warmup_cost=2 * MS, loader_batch=MS,
+                             python_stack=True, host_work=MS)
+        paths = []
+        for rank in jobsim.simulate_each([shape.but(host_work=4 * MS) if r == 1 else shape for r in range(3)]):
+            paths.append(f"{self.folder}/line{rank.rank}.json")
+            with open(paths[-1], "w", encoding="utf-8") as file:
+                json.dump(jobsim.trace(rank), file)
+        wanted = self.answer(*paths)
+        self.assertEqual((wanted["rows"][1]["cause"], wanted["rows"][1]["line"]), ("host", "train.py:40 augment"))
+        run("push", *paths, "--to", self.one.url("ranks"), "--name", "lines", "--cluster", "two", "--table", TABLES)
+        for server in (self.one, self.two):
+            found = self.answer("--on", server.url("ranks"), "lines")
+            self.assertEqual((found["blame_why"], found["rows"][1]), (wanted["blame_why"], wanted["rows"][1]))
+        self.one.ask("CREATE DATABASE plain")
+        run("push", *paths, "--to", self.one.url("plain"), "--name", "lines", "--table", TABLES.replace("job_line,", ""))
+        found = self.answer("--on", self.one.url("plain"), "lines")
+        self.assertEqual((found["blamed"], found["rows"][1]["line"]), ([1], None))
 
     def test_ask(self):
         rows = json.loads(run("ask", "rank_waits", "--on", self.one.url("ranks"), "--only_run", "job7-0000", "--json").stdout)["rows"]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """opwatch hang on generated jobs (tests/support/hang_scenarios.py): hangs, deadlocks over two groups, mismatches, crashes with a lost dump, jobs
-that run and jobs that are slow. At most one in twenty may be wrong, and none that is called certain. Then damage: dumps cut at any byte or with
+that run and jobs that are slow; and on jobs that leave logs, stacks, messages and mixtures (tests/support/hang_sources.py). At most one in twenty may be wrong, and none that is called certain. Then damage: dumps cut at any byte or with
 bytes changed never crash it, and never make a wrong answer certain."""
 import json
 import os
@@ -12,6 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "support"))
 import hang_scenarios  # pylint: disable=wrong-import-position
+import hang_sources  # pylint: disable=wrong-import-position
 
 BIN = os.environ.get("OPWATCH_BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/release/opwatch"))
 ROUNDS = int(os.environ.get("OPWATCH_HANGS", "60"))
@@ -46,6 +47,18 @@ class Hang(unittest.TestCase):
             for key in ("collective", "group", "sequence"):
                 if key in truth and answer["conclusion"] == truth["conclusion"]:
                     self.assertEqual(answer[key], truth[key], (seed, truth, answer["sentence"]))
+        self.assertLessEqual(len(wrong), ROUNDS // 20, wrong)
+
+    def test_sources(self):
+        wrong = []
+        for number in range(ROUNDS):
+            folder = os.path.join(self.folder, f"sources{number}")
+            kind, conclusion, ranks = hang_sources.make(number, folder, os.environ.get("OPWATCH_SEED", "1"))
+            code, answer = ask(folder)
+            self.assertEqual(code, 0, (number, kind, answer))
+            if (answer["conclusion"], answer["ranks"]) != (conclusion, ranks):
+                wrong.append((number, kind, conclusion, ranks, answer["sentence"]))
+                self.assertFalse(answer["certain"], wrong[-1])
         self.assertLessEqual(len(wrong), ROUNDS // 20, wrong)
 
     def test_lost_dumps_are_never_excluded(self):
