@@ -308,23 +308,31 @@ static void add_count(struct table *t, const char *name, size_t count)
 		table_add_extra(t, name, "null");
 }
 
-static double launches_of(const struct diff_run *run)
+double diff_launches(const struct comparison *c, const struct diff_run *run)
 {
-	return run->launches_known ? (double)run->launches / (double)run->steps : (double)NAN;
+	if (!run->launches_known)
+		return (double)NAN;
+	for (size_t r = 0; r < c->base + c->other && !run->launches; r++)
+		if (c->runs[r].launches)
+			return (double)NAN;
+	return (double)run->launches / (double)run->steps;
 }
 
-static double float_ops_of(const struct diff_run *run)
+static double float_ops_of(const struct comparison *c, const struct diff_run *run)
 {
+	(void)c;
 	return run->steps && run->float_ops > 0 ? run->float_ops / (double)run->steps : (double)NAN;
 }
 
-static double peak_of(const struct diff_run *run)
+static double peak_of(const struct comparison *c, const struct diff_run *run)
 {
+	(void)c;
 	return run->peak_memory >= 0 ? (double)run->peak_memory : (double)NAN;
 }
 
-static double all_steps_of(const struct diff_run *run)
+static double all_steps_of(const struct comparison *c, const struct diff_run *run)
 {
+	(void)c;
 	return run->all_steps ? (double)run->all_steps_ns / (double)run->all_steps : (double)NAN;
 }
 
@@ -333,9 +341,9 @@ static void add_means(struct comparison *c)
 {
 	static const struct {
 		const char *names[2];
-		double (*of)(const struct diff_run *run);
+		double (*of)(const struct comparison *c, const struct diff_run *run);
 	} values[] = { { { "base_all_steps_ns", "new_all_steps_ns" }, all_steps_of },
-		       { { "base_launches", "new_launches" }, launches_of },
+		       { { "base_launches", "new_launches" }, diff_launches },
 		       { { "base_float_ops", "new_float_ops" }, float_ops_of },
 		       { { "base_peak_memory_bytes", "new_peak_memory_bytes" }, peak_of } };
 
@@ -345,7 +353,7 @@ static void add_means(struct comparison *c)
 			double sum = 0;
 
 			for (size_t r = first; r < first + count; r++)
-				sum += values[v].of(&c->runs[r]);
+				sum += values[v].of(c, &c->runs[r]);
 			add_real(c->out, values[v].names[side], sum / (double)count);
 		}
 }
@@ -364,7 +372,7 @@ static double mean_all_steps(const struct comparison *c, unsigned side)
 	double sum = 0;
 
 	for (size_t r = first; r < first + count; r++)
-		sum += all_steps_of(&c->runs[r]);
+		sum += all_steps_of(c, &c->runs[r]);
 	return sum / (double)count;
 }
 

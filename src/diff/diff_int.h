@@ -31,6 +31,10 @@ struct comparison {
 ow_status diff_check_limits(struct comparison *c, const struct diff_options *options,
 			    enum diff_gate *gate);
 
+/* Returns the launches per step of a run; NAN when they are unknown. A run without launches and without a device has 0 of them only if
+ * no other run has any: beside runs with launches, its device was probably not recorded. */
+double diff_launches(const struct comparison *c, const struct diff_run *run);
+
 /* The unit of the values: the metric's unit for profiles of samples, else ns. */
 enum column_unit diff_unit(const struct comparison *c);
 enum human_unit diff_human_unit(const struct comparison *c);

@@ -125,9 +125,9 @@ static bool limit_values(const struct comparison *c, const struct diff_limit *li
 				return false;
 			values[r] = (double)run->peak_memory;
 		} else if (strcmp(limit->metric, "launches") == 0) {
-			if (!run->launches_known)
+			values[r] = diff_launches(c, run);
+			if (isnan(values[r]))
 				return false;
-			values[r] = (double)run->launches / (double)run->steps;
 		} else {
 			for (size_t i = 0; i < c->rows.count; i++)
 				if (chosen[i])

@@ -100,6 +100,21 @@ class Reasons(unittest.TestCase):
     def compare(self, base, new):
         return self.diff(self.kineto("a.json", base), self.kineto("b.json", new))
 
+    def test_launches_that_one_side_did_not_record(self):
+        """A recording without a device, beside one with launches, has an unknown number of them; two without a device have 0."""
+        calls = [call("aten::mm", ("gemm", 50))]
+        host = [e for e in json.loads(pathlib.Path(self.kineto("a.json", calls)).read_text(encoding="utf-8"))["traceEvents"]
+                if e["cat"] in ("cpu_op", "user_annotation")]
+        self.write("h.json", {"schemaVersion": 1, "traceEvents": host})
+        self.write("i.json", {"schemaVersion": 1, "traceEvents": [dict(e, dur=e["dur"] + 0.001) for e in host]})
+        with_device, without = str(self.folder / "a.json"), str(self.folder / "h.json")
+        answer = self.diff(with_device, without)
+        self.assertEqual((answer["base_launches"], answer["new_launches"]), (1, None))
+        answer = self.diff(without, with_device)
+        self.assertEqual((answer["base_launches"], answer["new_launches"]), (None, 1))
+        answer = self.diff(without, str(self.folder / "i.json"))
+        self.assertEqual((answer["base_launches"], answer["new_launches"]), (0, 0))
+
     def test_one_of_several_calls(self):
         """The second of two calls, without lines, has another precision; the first one is as before."""
         first = call("aten::linear", ("gemm_h", 100))
