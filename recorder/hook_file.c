@@ -559,18 +559,21 @@ void file_calls_found(void)
 #endif
 }
 
+/* What a return costs does not matter for longer ones, which leave little of the caches: what is compared would come from memory. */
+#define IS_SMALL(bytes) ((bytes) <= 4096)
+
 /* A part of a wrapper: makes the call itself and counts it, if that may be done. No other function is called here, so that
  * the wrapper needs no stack. */
 #if defined(__x86_64__)
-#define PLAIN(name, number, bytes, ...)                                                            \
-	if (LIKELY(is_plain_call(&plain_calls[PLAIN_##name]))) {                                   \
+#define PLAIN(name, number, worth, bytes, ...)                                                     \
+	if (LIKELY(worth) && LIKELY(is_plain_call(&plain_calls[PLAIN_##name]))) {                  \
 		long n = plain_call_make(SYS_##number, __VA_ARGS__);                               \
                                                                                                    \
 		count_sampled(counted, bytes);                                                     \
 		return LIKELY(n >= 0) ? n : plain_call_failed(n);                                  \
 	}
 #else
-#define PLAIN(name, number, bytes, ...)
+#define PLAIN(name, number, worth, bytes, ...)
 #endif
 #define NOT_PLAIN
 
@@ -635,13 +638,14 @@ void file_calls_found(void)
 	}
 
 MOVE(ssize_t, read, read, true, fd, (int fd, void *to, size_t len), (fd, to, len),
-     PLAIN(read, read, n, fd, (long)to, (long)len, 0, 0, 0))
+     PLAIN(read, read, IS_SMALL(len), n, fd, (long)to, (long)len, 0, 0, 0))
 MOVE(ssize_t, __read_chk, read, true, fd, (int fd, void *to, size_t len, size_t size),
      (fd, to, len, size), NOT_PLAIN)
 MOVE(ssize_t, pread, pread, true, fd, (int fd, void *to, size_t len, off_t at), (fd, to, len, at),
-     PLAIN(pread, pread64, n, fd, (long)to, (long)len, at, 0, 0))
+     PLAIN(pread, pread64, IS_SMALL(len), n, fd, (long)to, (long)len, at, 0, 0))
 MOVE(ssize_t, pread64, pread, true, fd, (int fd, void *to, size_t len, off64_t at),
-     (fd, to, len, at), PLAIN(pread64, pread64, n, fd, (long)to, (long)len, at, 0, 0))
+     (fd, to, len, at),
+     PLAIN(pread64, pread64, IS_SMALL(len), n, fd, (long)to, (long)len, at, 0, 0))
 MOVE(ssize_t, __pread_chk, pread, true, fd, (int fd, void *to, size_t len, off_t at, size_t size),
      (fd, to, len, at, size), NOT_PLAIN)
 MOVE(ssize_t, __pread64_chk, pread, true, fd,
@@ -653,11 +657,13 @@ MOVE(ssize_t, preadv, preadv, true, fd, (int fd, const struct iovec *v, int n_v,
 MOVE(ssize_t, preadv64, preadv, true, fd, (int fd, const struct iovec *v, int n_v, off64_t at),
      (fd, v, n_v, at), NOT_PLAIN)
 MOVE(ssize_t, write, write, false, fd, (int fd, const void *from, size_t len), (fd, from, len),
-     PLAIN(write, write, n, fd, (long)from, (long)len, 0, 0, 0))
+     PLAIN(write, write, IS_SMALL(len), n, fd, (long)from, (long)len, 0, 0, 0))
 MOVE(ssize_t, pwrite, pwrite, false, fd, (int fd, const void *from, size_t len, off_t at),
-     (fd, from, len, at), PLAIN(pwrite, pwrite64, n, fd, (long)from, (long)len, at, 0, 0))
+     (fd, from, len, at),
+     PLAIN(pwrite, pwrite64, IS_SMALL(len), n, fd, (long)from, (long)len, at, 0, 0))
 MOVE(ssize_t, pwrite64, pwrite, false, fd, (int fd, const void *from, size_t len, off64_t at),
-     (fd, from, len, at), PLAIN(pwrite64, pwrite64, n, fd, (long)from, (long)len, at, 0, 0))
+     (fd, from, len, at),
+     PLAIN(pwrite64, pwrite64, IS_SMALL(len), n, fd, (long)from, (long)len, at, 0, 0))
 MOVE(ssize_t, writev, writev, false, fd, (int fd, const struct iovec *v, int n_v), (fd, v, n_v),
      NOT_PLAIN)
 
@@ -675,7 +681,8 @@ FLUSH(fsync)
 FLUSH(fdatasync)
 
 COUNT(ssize_t, send, AT_SEND, RING_SEND, n, (int fd, const void *from, size_t len, int flags),
-      (fd, from, len, flags), PLAIN(send, sendto, n, fd, (long)from, (long)len, flags, 0, 0))
+      (fd, from, len, flags),
+      PLAIN(send, sendto, IS_SMALL(len), n, fd, (long)from, (long)len, flags, 0, 0))
 COUNT(ssize_t, sendto, AT_SEND, RING_SEND, n,
       (int fd, const void *from, size_t len, int flags, const struct sockaddr *to,
        socklen_t to_len),
@@ -683,7 +690,8 @@ COUNT(ssize_t, sendto, AT_SEND, RING_SEND, n,
 COUNT(ssize_t, sendmsg, AT_SEND, RING_SEND, n, (int fd, const struct msghdr *m, int flags),
       (fd, m, flags), NOT_PLAIN)
 COUNT(ssize_t, recv, AT_RECEIVE, RING_RECEIVE, n, (int fd, void *to, size_t len, int flags),
-      (fd, to, len, flags), PLAIN(recv, recvfrom, n, fd, (long)to, (long)len, flags, 0, 0))
+      (fd, to, len, flags),
+      PLAIN(recv, recvfrom, IS_SMALL(len), n, fd, (long)to, (long)len, flags, 0, 0))
 COUNT(ssize_t, recvfrom, AT_RECEIVE, RING_RECEIVE, n,
       (int fd, void *to, size_t len, int flags, struct sockaddr *from, socklen_t *from_len),
       (fd, to, len, flags, from, from_len), NOT_PLAIN)
@@ -692,7 +700,7 @@ COUNT(ssize_t, recvmsg, AT_RECEIVE, RING_RECEIVE, n, (int fd, struct msghdr *m, 
 COUNT(ssize_t, __recv_chk, AT_RECEIVE, RING_RECEIVE, n,
       (int fd, void *to, size_t len, size_t size, int flags), (fd, to, len, size, flags), NOT_PLAIN)
 COUNT(int, poll, AT_POLL, RING_POLL, 0, (struct pollfd * fds, nfds_t count, int ms),
-      (fds, count, ms), PLAIN(poll, poll, 0, (long)fds, (long)count, ms, 0, 0, 0))
+      (fds, count, ms), PLAIN(poll, poll, true, 0, (long)fds, (long)count, ms, 0, 0, 0))
 COUNT(int, __poll_chk, AT_POLL, RING_POLL, 0,
       (struct pollfd * fds, nfds_t count, int ms, size_t size), (fds, count, ms, size), NOT_PLAIN)
 COUNT(int, ppoll, AT_POLL, RING_POLL, 0,
@@ -703,7 +711,7 @@ COUNT(int, select, AT_POLL, RING_POLL, 0,
       NOT_PLAIN)
 COUNT(int, epoll_wait, AT_POLL, RING_POLL, 0,
       (int fd, struct epoll_event *events, int most, int ms), (fd, events, most, ms),
-      PLAIN(epoll_wait, epoll_wait, 0, fd, (long)events, most, ms, 0, 0))
+      PLAIN(epoll_wait, epoll_wait, true, 0, fd, (long)events, most, ms, 0, 0))
 COUNT(int, epoll_pwait, AT_POLL, RING_POLL, 0,
       (int fd, struct epoll_event *events, int most, int ms, const sigset_t *mask),
       (fd, events, most, ms, mask), NOT_PLAIN)
