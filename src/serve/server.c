@@ -373,18 +373,29 @@ static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *connect
 	return result;
 }
 
+/* What on_uri found, before there is an exchange. It allocates nothing: of a request whose headers are wrong, libmicrohttpd may
+ * not report the end. */
+static char plain_path, odd_path;
+
 /* Called first, with the address as it was sent: paths are compared undecoded, so none with an escape is known. */
 static void *on_uri(void *arg, const char *uri, struct MHD_Connection *connection)
 {
-	struct server *s = arg;
-	struct exchange *x = mem_zalloc(s->mem, sizeof(*x));
 	struct str path = { uri, strcspn(uri, "?") };
 
+	(void)arg;
 	(void)connection;
+	return memchr(path.ptr, '%', path.len) || memmem(path.ptr, path.len, "//", 2) ? &odd_path
+										      : &plain_path;
+}
+
+static struct exchange *new_exchange(struct server *s, bool odd)
+{
+	struct exchange *x = mem_zalloc(s->mem, sizeof(*x));
+
 	if (!x)
 		return NULL;
 	x->server = s;
-	x->odd_path = memchr(path.ptr, '%', path.len) || memmem(path.ptr, path.len, "//", 2);
+	x->odd_path = odd;
 	buf_init(&x->body, s->mem);
 	return x;
 }
@@ -395,9 +406,12 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
 				  size_t *size, void **state)
 {
 	struct server *s = arg;
-	struct exchange *x = *state;
+	struct exchange *x;
 
 	(void)version;
+	if (*state == &plain_path || *state == &odd_path)
+		*state = new_exchange(s, *state == &odd_path);
+	x = *state;
 	if (!x)
 		return MHD_NO; /* no memory */
 	if (!x->judged) {
@@ -426,7 +440,7 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **st
 
 	(void)connection;
 	(void)why;
-	if (!x)
+	if (!x || *state == &plain_path || *state == &odd_path)
 		return;
 	buf_release(&x->body);
 	mem_free(s->mem, x, sizeof(*x));
