@@ -122,7 +122,7 @@ static ow_status advise(struct advice *a, struct ow_error *err)
 		return advice_report_share(a, CLASS_HOST, &report);
 	}
 	for (uint32_t l = 0; l < g->lane_count; l++) {
-		int64_t sum = 0; /* threads run concurrently, so their times are not added up */
+		int64_t sum = 0; /* sum of this thread alone: threads run concurrently */
 
 		for (uint32_t i = g->lanes[l].first; i < g->lanes[l].first + g->lanes[l].count; i++)
 			if (is_host_code(a, &g->lanes[l], i)) {

@@ -44,7 +44,7 @@ static void bad_files(void **state)
 			      "mean 'advise'?" },
 		{ "\n[advise]\nmute = [\"precison\"]",
 		  "opwatch.toml:3: 'precison' is not a rule; did you mean 'precision'?" },
-		{ "mute = []", "before the heading" },
+		{ "mute = []", "must come after the heading [advise]" },
 		{ "[advise]\nmute = \"roof\"", "wants a list" },
 		{ "[advise]\nmute = [\"roof\" \"op\"]", "not followed by" },
 		{ "[advise]\nmute = [\"roof", "no closing quote" },

@@ -251,8 +251,10 @@ static ow_status check_open(const ow_profile *p, struct ow_error *err)
 	if (p->frozen)
 		return error_set(err, OW_E_USAGE, "the profile is frozen: nothing can be added");
 	if (p->b.status != OW_OK)
-		return error_set(err, p->b.status, "the profile ended with an error: %s",
-				 p->build_error.text);
+		return error_set(
+			err, p->b.status,
+			"nothing can be added to the profile, because an earlier call failed: %s",
+			p->build_error.text);
 	return OW_OK;
 }
 

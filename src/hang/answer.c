@@ -26,8 +26,8 @@ static void add_doubts(struct answer *a)
 	const struct waits *w = a->w;
 
 	if (w->dumps)
-		add_doubt(a, w->without_dump, "rank has no dump: a cause there cannot be excluded",
-			  "ranks have no dump: a cause there cannot be excluded");
+		add_doubt(a, w->without_dump, "rank left no dump: the cause may be there",
+			  "ranks left no dump: the cause may be there");
 	add_doubt(a, w->torn, "dump is damaged: entries may be missing from it",
 		  "dumps are damaged: entries may be missing from them");
 	add_doubt(a, a->job->other_jobs, "file belongs to another job or run and was left out",

@@ -22,7 +22,8 @@ static const struct meaning {
 	{ 192, OW_E_PERMISSION, false, "is the user in the address right?" },
 	{ 193, OW_E_PERMISSION, false, "set OPWATCH_CLICKHOUSE_PASSWORD or give --password-file" },
 	{ 194, OW_E_PERMISSION, false, "set OPWATCH_CLICKHOUSE_PASSWORD or give --password-file" },
-	{ 195, OW_E_PERMISSION, false, "the user may not connect from this machine" },
+	{ 195, OW_E_PERMISSION, false,
+	  "the server does not let this user connect from this machine" },
 	{ 516, OW_E_PERMISSION, false,
 	  "check the user in the address, and set OPWATCH_CLICKHOUSE_PASSWORD or give "
 	  "--password-file" },

@@ -27,7 +27,7 @@ void path_columns(struct table *out)
 		"rank that recorded the work, when known",
 		"thread or stream that the work ran on",
 		"kind of the piece: operator, kernel, copy, gap, wait, …",
-		"begin of the piece, counted from the first event (ns)",
+		"start of this part of the path, counted from the first event (ns)",
 		"time of the row on the path",
 		"share of the row in the step, 0 to 1",
 		"number of pieces of the path in this row",

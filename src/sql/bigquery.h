@@ -31,7 +31,7 @@ struct bigquery_names {
 	struct ow_list files;  /* paths of the runs' inputs */
 	struct ow_list tables; /* tables that statements of the session created */
 	uint64_t functions;    /* result: functions of BigQuery in the text, see bigquery_create */
-	bool defines;	       /* result: the text itself creates functions */
+	bool defines;	       /* set by the rewriting: the SQL text contains CREATE FUNCTION */
 };
 
 /* Appends the text, rewritten where necessary. */

@@ -28,7 +28,7 @@ static const char *const help_lines[] = {
 	"",
 	"STEP   median time of a step of the last ten seconds; STEP/S steps per second",
 	"TREND  the last eight steps, compared with the steps before",
-	"INPUT  share of a step that waits for data; COMM: for other ranks",
+	"INPUT  share of a step waiting for data; COMM: waiting for other ranks",
 	"CPU    processors kept busy; DEV: share of time that a device works",
 	"WAIT   threads that want to run and have no processor, on average",
 	"MEM    resident memory; READ/S, WRITE/S: bytes by calls, from a disk or not",

@@ -478,7 +478,8 @@ static void note_left(const struct running *r, const struct pid_list *list)
 	int len;
 
 	surviving_children_describe(list, "ran", "ran", who, sizeof(who));
-	len = snprintf(text, sizeof(text), "when the recording ended with the program, %s", who);
+	len = snprintf(text, sizeof(text), "when the program and with it the recording ended, %s",
+		       who);
 	recording_add_text(r->c->recording, 0, LIVE_NOTE, 0, str_make(text, (size_t)len));
 }
 

@@ -23,7 +23,7 @@ static const struct row_member members[] = {
 	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, track, "track that the work ran on"),
 	ROW_MEMBER(TYPE_TEXT, UNIT_NONE, kind,
 		   "kind of the piece: kernel, launch, host, host_gap, input, latency, …"),
-	ROW_MEMBER(TYPE_INT, UNIT_NS, ts, "begin of the piece in the replay"),
+	ROW_MEMBER(TYPE_INT, UNIT_NS, ts, "start of this part of the path, in the replay"),
 	ROW_MEMBER(TYPE_INT, UNIT_NS, dur, "duration of the piece; all rows sum to the step"),
 	ROW_MEMBER(TYPE_REAL, UNIT_NONE, share, "share of the piece in the step"),
 	{ NULL, NULL, 0, 0, 0, NULL },

@@ -85,7 +85,9 @@ bool pickle_append(struct pickle *p, struct pickle_value to, const struct pickle
 		return to.kind == PICKLE_SET ? add_items(p, to.object, v, count)
 		       : to.kind >= PICKLE_TEXT
 			       ? true
-			       : pickle_damaged(p, "items for something that is not a list");
+			       : pickle_damaged(
+					 p,
+					 "the pickle appends items to a value that is not a list");
 	if (!p->take)
 		return add_items(p, to.object, v, count);
 	for (size_t i = 0; i < count; i++) {

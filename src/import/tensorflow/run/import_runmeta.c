@@ -709,7 +709,7 @@ static void end_run(struct run *run, fact_id facts)
 			     "traced?");
 	if (run->infos > INFO_NOTES)
 		builder_note_many(b, NOTE_DROPPED, OW_NO_OFFSET, run->infos - INFO_NOTES,
-				  "further records have no start time");
+				  "more records without a start time are ignored");
 	if (run->absurd)
 		builder_note_many(b, NOTE_DAMAGED, run->first_absurd, run->absurd,
 				  "durations of more than a century are ignored: they count as 0");
