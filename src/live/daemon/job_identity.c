@@ -64,14 +64,14 @@ void identity_clean_name(char *to, size_t size, struct str name)
 		snprintf(to, size, "job");
 }
 
-#define TOLD_BYTES 128 /* size limit of recorder/process.c */
+#define NAME_BYTES 128 /* size limit of recorder/process.c */
 #define CUT_BYTES (JOBS_NAME - 10)
 
 void identity_job_name(char to[JOBS_NAME], struct str name)
 {
 	size_t len;
 
-	name = str_trim(str_first(name, TOLD_BYTES));
+	name = str_trim(str_first(name, NAME_BYTES));
 	identity_clean_name(to, JOBS_NAME, name);
 	if (name.len < JOBS_NAME)
 		return;
