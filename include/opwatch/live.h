@@ -274,6 +274,9 @@ struct ow_daemon_options {
 	const char *token_file; /* file whose first line is the token, 16 to 32 characters */
 	/* how often the whole host is sampled per second, into DIR/system; 0 = never */
 	uint32_t system_hz;
+	/* Send pseudonyms instead of the names of jobs, users, hosts and operators to push, otlp, anomaly_post and
+	 * listen; anomalies then have no reason and no file. anomaly_run, a program on this host, gets the names. */
+	bool redact;
 };
 OW_API void ow_daemon_options_init(struct ow_daemon_options *options);
 /* Serves until it is cancelled. Returns OW_E_LIMIT if another daemon already serves this socket. */

@@ -95,6 +95,7 @@ static ow_status start_fleet(const struct ow_daemon_options *o, struct fleet **o
 					 .program = o->anomaly_run,
 					 .listen = o->listen,
 					 .token = token,
+					 .redact = o->redact,
 					 .every_ns = MAX(o->push_every_ns, (int64_t)1000000000),
 					 .message = o->message,
 					 .message_arg = o->message_arg };

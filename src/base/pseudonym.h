@@ -1,7 +1,7 @@
 /*
  * pseudonym.h: words that stand for names: n4f2a91c instead of "secret_layer". The same word gets the same pseudonym
  * within a run, and different words get different ones. Without the run's random key it is impossible to try names
- * until one fits. Used by model/redact.c and merge/redact_text.c.
+ * until one fits. Used by model/redact.c, merge/redact_text.c and fleet/rollup.c.
  *
  * Words that frameworks make up (gradients, BatchNorm, read, …) stay as they are, as do the words passed to
  * pseudonym_keep: they reveal nothing about the user, and views and rules depend on them.
@@ -53,5 +53,9 @@ void pseudonym_name(struct pseudonyms *p, struct str name, struct buf *out);
 void pseudonym_path(struct pseudonyms *p, struct str path, struct buf *out);
 /* Appends the last component of a path, replaced. */
 void pseudonym_file(struct pseudonyms *p, struct str path, struct buf *out);
+
+/* Returns whether a name of an event comes from a library or framework (aten::mm, cudaLaunchKernel), or is defined by the
+ * format of Chrome traces. It reveals nothing about the user. */
+bool pseudonym_is_library_name(struct str name);
 
 #endif

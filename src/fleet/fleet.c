@@ -56,7 +56,8 @@ struct fleet {
 	/* The server that answers requests about jobs. */
 	struct server *server;
 	pthread_mutex_t lock;
-	struct buf answer; /* the jobs of the last roll-up, one row each */
+	struct buf answer;	 /* the jobs of the last roll-up, one row each */
+	struct pseudonyms names; /* used with options.redact, under the lock */
 };
 
 static void report(const struct fleet *f, const char *text)
@@ -208,7 +209,9 @@ static void keep_answer(struct fleet *f, struct str rows)
 static void send_all(struct fleet *f)
 {
 	struct buf tables[ROLLUP_TABLES], otlp;
-	struct rollup r = { .host = f->host, .time_ns = clock_ns(CLOCK_REALTIME) };
+	struct rollup r = { .host = f->host,
+			    .names = f->options.redact ? &f->names : NULL,
+			    .time_ns = clock_ns(CLOCK_REALTIME) };
 	char batch[128];
 
 	snprintf(batch, sizeof(batch), "%s-%s-%" PRIu64, f->host, f->boot, f->batches++);
@@ -218,6 +221,7 @@ static void send_all(struct fleet *f)
 	buf_init(&otlp, &f->mem);
 	if (f->watch.job_count)
 		otlp_begin(&otlp, &r);
+	pthread_mutex_lock(&f->lock);
 	for (size_t i = 0; i < f->watch.job_count; i++) {
 		const struct ow_job *job = &f->watch.jobs[i];
 
@@ -227,6 +231,7 @@ static void send_all(struct fleet *f)
 		rollup_ops(&tables[ROLLUP_OP], &r, job);
 		otlp_job(&otlp, &r, job, i == 0);
 	}
+	pthread_mutex_unlock(&f->lock);
 	if (f->watch.job_count)
 		otlp_end(&otlp);
 	keep_answer(f, buf_str(&tables[ROLLUP_JOB]));
@@ -289,16 +294,16 @@ static void *make_rollups(void *arg)
 	return NULL;
 }
 
-static void anomaly_json(struct buf *to, const struct fleet *f, const struct anomaly_event *event)
+static void anomaly_json(struct buf *to, const struct rollup *r, const struct anomaly_event *event)
 {
-	buf_printf(to, "{\"time_ns\": %" PRId64 ", \"host\": ", clock_ns(CLOCK_REALTIME));
-	json_quote(to, str_from(f->host));
+	buf_printf(to, "{\"time_ns\": %" PRId64 ", \"host\": ", r->time_ns);
+	json_quote(to, str_from(r->host));
 	buf_puts(to, ", \"job\": ");
-	json_quote(to, str_from(event->job ? event->job : ""));
+	rollup_name(to, r, event->job ? event->job : "");
 	buf_printf(to, ", \"kind\": \"%s\", \"why\": ", event->kind);
-	json_quote(to, str_from(event->why));
+	json_quote(to, str_from(r->names ? "" : event->why));
 	buf_puts(to, ", \"file\": ");
-	if (event->file)
+	if (event->file && !r->names)
 		json_quote(to, str_from(event->file));
 	else
 		buf_puts(to, "null");
@@ -308,23 +313,33 @@ static void anomaly_json(struct buf *to, const struct fleet *f, const struct ano
 void fleet_event(void *arg, const struct anomaly_event *event)
 {
 	struct fleet *f = arg;
-	struct rollup r = {
-		.host = f->host, .user = "", .batch = "anomaly", .time_ns = clock_ns(CLOCK_REALTIME)
-	};
-	struct buf row, json;
+	struct rollup r = { .host = f->host,
+			    .user = "",
+			    .names = f->options.redact ? &f->names : NULL,
+			    .batch = "anomaly",
+			    .time_ns = clock_ns(CLOCK_REALTIME) };
+	/* The program runs on this machine, so it gets the names. */
+	struct rollup local = r;
+	struct buf row, json, whole;
 
+	local.names = NULL;
 	buf_init(&row, &f->mem);
 	buf_init(&json, &f->mem);
+	buf_init(&whole, &f->mem);
+	pthread_mutex_lock(&f->lock);
 	rollup_anomaly(&row, &r, event);
-	anomaly_json(&json, f, event);
+	anomaly_json(&json, &r, event);
+	pthread_mutex_unlock(&f->lock);
+	anomaly_json(&whole, &local, event);
 	if (f->to_warehouse && !row.failed)
 		outbox_add(f->to_warehouse, ROLLUP_ANOMALY, buf_str(&row));
 	if (f->to_hook && !json.failed)
 		outbox_add(f->to_hook, 0, buf_str(&json));
-	if (f->to_program && !json.failed)
-		outbox_add(f->to_program, 0, buf_str(&json));
+	if (f->to_program && !whole.failed)
+		outbox_add(f->to_program, 0, buf_str(&whole));
 	buf_release(&row);
 	buf_release(&json);
+	buf_release(&whole);
 }
 
 #define TOKEN_LEAST 16u
@@ -429,6 +444,23 @@ static ow_status start_thread(struct fleet *f, struct ow_error *err)
 	return OW_OK;
 }
 
+/* Replaces the host's name by a pseudonym, which batches contain, too. */
+static ow_status hide_host(struct fleet *f, struct ow_error *err)
+{
+	ow_status status = pseudonyms_init(&f->names, &f->mem, err);
+	struct buf hidden;
+
+	buf_init(&hidden, &f->mem);
+	if (status == OW_OK)
+		pseudonym_path(&f->names, str_from(f->host), &hidden);
+	if (status == OW_OK && (f->names.failed || !buf_cstr(&hidden)))
+		status = error_no_memory(err);
+	if (status == OW_OK)
+		snprintf(f->host, sizeof(f->host), "%s", buf_cstr(&hidden));
+	buf_release(&hidden);
+	return status;
+}
+
 ow_status fleet_start(const struct fleet_options *options, struct fleet **out, struct ow_error *err)
 {
 	struct fleet *f = calloc(1, sizeof(*f));
@@ -441,13 +473,15 @@ ow_status fleet_start(const struct fleet_options *options, struct fleet **out, s
 	f->options = *options;
 	if (gethostname(f->host, sizeof(f->host) - 1) != 0)
 		snprintf(f->host, sizeof(f->host), "unknown");
+	status = options->redact ? hide_host(f, err) : OW_OK;
 	snprintf(f->boot, sizeof(f->boot), "%" PRId64, clock_ns(CLOCK_REALTIME) / 1000000);
 	watch_init(&f->watch, &f->mem, 0, NULL);
 	process_table_init(&f->table, &f->mem);
 	f->sent_ns = steady_ns();
 	pthread_mutex_init(&f->lock, NULL);
 	buf_init(&f->answer, &f->mem);
-	status = open_places(f, err);
+	if (status == OW_OK)
+		status = open_places(f, err);
 	if (status == OW_OK)
 		status = start_thread(f, err);
 	if (status != OW_OK) {
@@ -476,6 +510,8 @@ void fleet_stop(struct fleet *f)
 	if (f->server)
 		server_stop(f->server);
 	buf_release(&f->answer);
+	if (f->options.redact)
+		pseudonyms_release(&f->names);
 	pthread_mutex_destroy(&f->lock);
 	web_hook_close(&f->otlp);
 	web_hook_close(&f->hook);

@@ -25,6 +25,7 @@ struct fleet_options {
 	/* HOST:PORT at which requests about jobs are answered; NULL: none */
 	const char *listen;
 	const char *token; /* token that these requests must have */
+	bool redact;	   /* send pseudonyms instead of names */
 	int64_t every_ns;  /* interval between roll-ups */
 	ow_line_fn message;
 	void *message_arg;

@@ -48,6 +48,29 @@ static void key_text(struct buf *to, const char *key, const char *value)
 	json_quote(to, str_from(value));
 }
 
+void rollup_name(struct buf *to, const struct rollup *r, const char *name)
+{
+	struct buf hidden;
+
+	if (!r->names || !name[0]) {
+		json_quote(to, str_from(name));
+		return;
+	}
+	buf_init(&hidden, to->mem);
+	pseudonym_path(r->names, str_from(name), &hidden);
+	if (r->names->failed || hidden.failed)
+		to->failed = true;
+	else
+		json_quote(to, buf_str(&hidden));
+	buf_release(&hidden);
+}
+
+static void key_name(struct buf *to, const struct rollup *r, const char *key, const char *name)
+{
+	buf_printf(to, ", \"%s\": ", key);
+	rollup_name(to, r, name);
+}
+
 static void key_int(struct buf *to, const char *key, int64_t value)
 {
 	if (value < 0)
@@ -76,8 +99,8 @@ static void begin_row(struct buf *to, const struct rollup *r, const char *job)
 	buf_printf(to, "{\"day\": \"%s\", \"time\": %" PRId64 ", \"time_ns\": %" PRId64, day,
 		   (int64_t)seconds, r->time_ns);
 	key_text(to, "host", r->host);
-	key_text(to, "job", job);
-	key_text(to, "user", r->user);
+	key_name(to, r, "job", job);
+	key_name(to, r, "user", r->user);
 	key_text(to, "batch", r->batch);
 }
 
@@ -157,7 +180,10 @@ void rollup_ops(struct buf *to, const struct rollup *r, const struct ow_job *job
 		const struct ow_job_op *op = &job->ops[i];
 
 		begin_row(to, r, job->name);
-		key_text(to, "op", op->name);
+		if (pseudonym_is_library_name(str_from(op->name)))
+			key_text(to, "op", op->name);
+		else
+			key_name(to, r, "op", op->name);
 		key_text(to, "per", job->has_steps ? "step" : "second");
 		buf_printf(to, ", \"self_ns\": %" PRId64, op->self_ns);
 		buf_printf(to, ", \"runs\": %.9g, \"share\": %.9g}\n", op->runs, op->share);
@@ -168,8 +194,8 @@ void rollup_anomaly(struct buf *to, const struct rollup *r, const struct anomaly
 {
 	begin_row(to, r, event->job ? event->job : "");
 	key_text(to, "kind", event->kind);
-	key_text(to, "why", event->why);
-	key_text(to, "file", event->file ? event->file : "");
+	key_text(to, "why", r->names ? "" : event->why);
+	key_text(to, "file", event->file && !r->names ? event->file : "");
 	buf_puts(to, "}\n");
 }
 
@@ -208,7 +234,9 @@ static void begin_point(struct buf *to, const struct point *p, bool first)
 {
 	buf_printf(to, "%s{\"timeUnixNano\":\"%" PRId64 "\",\"attributes\":[", first ? "" : ",",
 		   p->r->time_ns);
-	attribute(to, "opwatch.job", p->job->name, true);
+	buf_puts(to, "{\"key\":\"opwatch.job\",\"value\":{\"stringValue\":");
+	rollup_name(to, p->r, p->job->name);
+	buf_puts(to, "}}");
 	if (p->key)
 		attribute(to, p->key, p->value, false);
 	buf_puts(to, "],");

@@ -5,6 +5,7 @@
 #ifndef FLEET_ROLLUP_H
 #define FLEET_ROLLUP_H
 
+#include "base/pseudonym.h"
 #include "base/buf.h"
 #include "opwatch/live.h"
 #include "watch/anomaly.h"
@@ -17,6 +18,8 @@ extern const char *const rollup_create[ROLLUP_TABLES];
 /* The facts that all rows of a roll-up share. */
 struct rollup {
 	const char *host, *user;
+	/* replaces the names of jobs, users and operators; NULL: names are sent as they are */
+	struct pseudonyms *names;
 	int64_t time_ns;   /* ns since 1970 */
 	const char *batch; /* the same text if a row is sent twice */
 	/* resource use of the job's processes; negative: unknown */
@@ -24,7 +27,10 @@ struct rollup {
 	int64_t memory;
 };
 
-/* Append rows in the format JSONEachRow. */
+/* Appends the name of a job or user as a JSON string, or its pseudonym. If memory runs out `to` fails, and no name is sent. */
+void rollup_name(struct buf *to, const struct rollup *r, const char *name);
+
+/* Append rows in the format JSONEachRow. With pseudonyms, an anomaly has neither a reason nor a file: these contain names. */
 void rollup_job(struct buf *to, const struct rollup *r, const struct ow_job *job);
 void rollup_ranks(struct buf *to, const struct rollup *r, const struct ow_job *job);
 void rollup_ops(struct buf *to, const struct rollup *r, const struct ow_job *job);

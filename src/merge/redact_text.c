@@ -234,76 +234,6 @@ static bool is_format_key(struct str key)
 	return false;
 }
 
-/* Whether a text is a parameter list of an NCCL kernel, (ncclDevComm*, unsigned long, ncclWork*). Texts of users may
- * be in parentheses, too. */
-static bool is_library_signature(struct str text)
-{
-	static const char *const types[] = { "unsigned", "long", "int",	  "char",
-					     "const",	 "void", "struct" };
-	struct str word;
-
-	if (!str_ends(text, STR(")")))
-		return false;
-	text = str_make(text.ptr + 1, text.len - 2);
-	while (str_split(&text, ' ', &word)) {
-		bool known = str_starts(word, STR("nccl"));
-
-		while (word.len && strchr(",*&", word.ptr[word.len - 1]))
-			word.len--;
-		for (size_t i = 0; i < ARRAY_COUNT(types); i++)
-			known |= str_eq(word, str_from(types[i]));
-		if (!known)
-			return false;
-	}
-	return true;
-}
-
-/* Whether a name is a library call (cudaLaunchKernel, hipMalloc, ncclDevKernel): a known prefix and then a capital
- * letter; a user's cuda_layer is not. */
-static bool is_library_call(struct str name)
-{
-	static const char *const prefixes[] = { "cuda", "cu", "hip", "nccl" };
-
-	size_t open = str_find_char(name, '(');
-
-	if (open != STR_NONE && is_library_signature(str_skip(name, open)))
-		name = str_first(name, open);
-	for (size_t i = 0; i < ARRAY_COUNT(prefixes); i++) {
-		struct str rest = str_skip(name, strlen(prefixes[i]));
-
-		if (str_starts(name, str_from(prefixes[i])) && rest.len && rest.ptr[0] >= 'A' &&
-		    rest.ptr[0] <= 'Z')
-			return str_find_char(name, ' ') == STR_NONE;
-	}
-	return false;
-}
-
-/* Whether a name comes from a library or framework, or is defined by the format. */
-static bool is_framework_name(struct str name)
-{
-	static const char *const beginnings[] = { "aten::", "c10::",	    "c10d::",  "void at::",
-						  "at::",   "autograd::",   "Memcpy ", "Memset ",
-						  "gloo:",  "ProfilerStep#" };
-	static const char *const whole[] = {
-		"process_name",
-		"process_labels",
-		"process_sort_index",
-		"thread_name",
-		"thread_sort_index",
-		"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
-		"enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
-		"[memory]"
-	};
-
-	for (size_t i = 0; i < ARRAY_COUNT(whole); i++)
-		if (str_eq(name, str_from(whole[i])))
-			return true;
-	for (size_t i = 0; i < ARRAY_COUNT(beginnings); i++)
-		if (str_starts(name, str_from(beginnings[i])))
-			return true;
-	return is_library_call(name);
-}
-
 /* Whether a text is a number or truth value: 12, 0x7f, -1.5e3, true. The letters of "facade" are digits only after
  * 0x. */
 static bool is_number(struct str text)
@@ -329,7 +259,7 @@ static bool is_number(struct str text)
 static void put_value(struct redact_text *r, struct str text, enum redact_rule rule)
 {
 	if (!text.len || rule >= RULE_KEEP || is_number(text) ||
-	    (rule == RULE_NAME && is_framework_name(text)))
+	    (rule == RULE_NAME && pseudonym_is_library_name(text)))
 		buf_add_str(&r->out, text);
 	else if (rule == RULE_NAME)
 		pseudonym_name(&r->names, text, &r->out);

@@ -219,6 +219,33 @@ class Fleet(unittest.TestCase):
         self.wait(lambda: re.search(r"sending again; \d+ messages were dropped", self.log()), "it does not come back")
         self.wait(lambda: self.count("opwatch_live_job", "time_ns > %d" % int(lost * 1e9)), "no new rows")
 
+    def test_redacted(self):
+        """With --redact no name of the job, user or host leaves the machine; names of PyTorch's operators do."""
+        self.start(BIN, "daemon", "--socket", self.path("socket"), "--dir", self.path("rings"), "--no-kineto", "--push", self.url,
+                   "--push-every", "1s", "--otlp", self.otlp.address + "/v1/metrics", "--anomaly-post", self.hook.address + "/hook",
+                   "--on-stall", "2s", "--listen", "127.0.0.1:0", "--token-file", self.path("token", TOKEN + "\n", 0o600), "--redact")
+        self.wait(lambda: os.path.exists(self.path("socket")), "no daemon")
+        job = self.start(BIN, "record", "--job", "secret_project/train", "--socket", self.path("socket"), "--", PYTHON, self.path("job.py", JOB))
+        self.wait(lambda: self.count("opwatch_live_op", "op LIKE 'aten::%'"), "no operations")
+        self.path("stall", "")
+        self.wait(lambda: self.hook.got and self.count("opwatch_live_anomaly") and self.otlp.got, "no anomaly")
+        os.unlink(self.path("stall"))
+        address = re.search(r"http://127.0.0.1:\d+/jobs", self.log()).group()
+        with urllib.request.urlopen(urllib.request.Request(address, headers={"X-Opwatch-Token": TOKEN}), timeout=60) as answer:
+            sent = [answer.read().decode()]
+        tables = ("job", "rank", "op", "anomaly")
+        sent += [self.server.ask("SELECT * FROM fleet.opwatch_live_%s FORMAT JSONEachRow" % t) for t in tables]
+        sent += [json.dumps([got[2] for got in receiver.got]) for receiver in (self.otlp, self.hook)]
+        self.path("end", "")
+        self.assertEqual(job.wait(60), 0)
+        for text in sent:
+            self.assertRegex(text, r"n[0-9a-f]{7}")
+            for word in ("secret", "project", "train", "job.py", self.dir, os.uname().nodename):
+                self.assertNotIn(word, text)
+        users = {json.loads(line)["user"] for line in sent[1].splitlines()}
+        self.assertTrue(all(re.fullmatch("n[0-9a-f]{7,16}", user) for user in users), users)
+        self.assertEqual({(a["why"], a["file"]) for a in json.loads(sent[-1])}, {("", None)})
+
     def test_wrong_use(self):
         for args, words in ((("--anomaly-run", "/bin/true"), "--on-slowdown"), (("--push", "nonsense"), "clickhouse://"),
                             (("--otlp", "ftp://x"), "not an address"), (("--listen", "127.0.0.1:0"), "--token-file"),

@@ -77,6 +77,8 @@ static const struct option options[] = {
 	  .help = "read the token for --listen from the first line of this file" },
 	{ "system-hz", STORE_UINT32(struct daemon_args, daemon.system_hz, 1, 1000),
 	  .argument = "HZ", .help = "sample the whole host HZ times a second, into DIR/system" },
+	{ "redact", STORE_FLAG(struct daemon_args, daemon.redact),
+	  .help = "send pseudonyms instead of names of jobs, users, hosts and operators" },
 	{ "no-kineto", STORE_FLAG(struct daemon_args, daemon.no_kineto),
 	  .help = "do not take the socket that PyTorch jobs use to reach dynolog" },
 };
