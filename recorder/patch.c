@@ -152,10 +152,11 @@ static int list_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct object_names *list = arg;
 
+	size_t len = info->dlpi_name ? strlen(info->dlpi_name) : 0;
+
 	(void)size;
-	if (list->count < OBJECTS && info->dlpi_name && info->dlpi_name[0] &&
-	    strlen(info->dlpi_name) < OBJECT_NAME)
-		strcpy(list->names[list->count++], info->dlpi_name);
+	if (list->count < OBJECTS && len && len < OBJECT_NAME)
+		memcpy(list->names[list->count++], info->dlpi_name, len + 1);
 	return 0;
 }
 

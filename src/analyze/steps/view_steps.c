@@ -638,6 +638,7 @@ static int by_job_and_length(const void *a, const void *b)
 /* Returns the duration above which a step is an outlier among `count` steps in ascending order; INFINITY if these are too few. */
 static double limit_of(const struct step_length *steps, uint32_t count)
 {
+	uint32_t low = count ? (count - 1) / 2 : 0, high = count / 2;
 	double sum = 0, squares = 0, mean, sigma, median;
 
 	if (count < OUTLIER_MIN_STEPS)
@@ -648,7 +649,7 @@ static double limit_of(const struct step_length *steps, uint32_t count)
 	for (uint32_t i = 0; i < count; i++)
 		squares += ((double)steps[i].ns - mean) * ((double)steps[i].ns - mean);
 	sigma = sqrt(squares / count);
-	median = (double)steps[(count - 1) / 2].ns / 2 + (double)steps[count / 2].ns / 2;
+	median = ((double)steps[low].ns + (double)steps[high].ns) / 2;
 	return MIN(OUTLIER_MEDIANS * median, mean + OUTLIER_SIGMAS * sigma);
 }
 
