@@ -55,7 +55,7 @@ static int by_value(const void *x, const void *y)
 /* Without a change that the test sees, the runs of both sides are of one kind. If it sees one, side b is moved back by the median difference. */
 static void fill_pool(struct drawing *d, const double *a, const double *b)
 {
-	double between[RUNS_DRAWN * RUNS_DRAWN / 4], shift = 0;
+	double between[RUNS_DRAWN * RUNS_DRAWN / 4] = { 0 }, shift = 0;
 	size_t count = d->n * d->m;
 
 	if (stat_permutation(a, d->n, b, d->m) <= STAT_LEVEL) {
@@ -88,7 +88,7 @@ static bool next_way(uint8_t *way, size_t n, size_t all)
 static void fill_ways(struct drawing *d)
 {
 	size_t all = d->n + d->m;
-	uint8_t places[RUNS_DRAWN];
+	uint8_t places[RUNS_DRAWN] = { 0 };
 
 	d->every_way = stat_ways(d->n, d->m) <= WAYS_TRIED;
 	for (size_t i = 0; i < all; i++)

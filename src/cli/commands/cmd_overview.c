@@ -268,7 +268,7 @@ static void print_slow_steps(const struct overview *o, const ow_result *r)
 {
 	uint32_t outlier = ow_result_find(r, "outlier"), step = ow_result_find(r, "step");
 	uint32_t rows = ow_result_rows(r), found = 0, ranks[SLOW_SHOWN] = { 0 };
-	int64_t steps[SLOW_SHOWN];
+	int64_t steps[SLOW_SHOWN] = { 0 };
 	bool more = false;
 
 	for (uint32_t i = 0; i < rows; i++) {

@@ -16,7 +16,7 @@
 /* a step begins where the pause is this many times as long as before the first program */
 #define LIKE 1.25
 
-/* A program that the host started. */
+/* A run of an XLA program that the host thread launched. */
 struct started {
 	int64_t begin, end;
 	str_id name;
