@@ -172,7 +172,9 @@ int64_t worker_time(const struct worker *w, int64_t ns)
 
 struct worker_step *worker_step_of(const struct worker *w, int64_t number)
 {
-	size_t place = w->step_count ? (size_t)(number - w->steps[0].number) : 0;
+	/* step numbers come from files: any difference must be defined, so it is unsigned */
+	size_t place =
+		w->step_count ? (size_t)((uint64_t)number - (uint64_t)w->steps[0].number) : 0;
 
 	/* Step numbers mostly count up by one, so this index is usually right. */
 	if (place < w->step_count && w->steps[place].number == number)

@@ -118,7 +118,9 @@ class FaultsTest(unittest.TestCase):
             self.skipTest("no disk can be made here: " + made.stderr)
         self.addCleanup(subprocess.run, ["umount", disk], check=True)
         out = os.path.join(disk, "x.opw")
-        p = self.record(PYTHON, "-c", FLUSHES.format(40000) + "\nprint('done')", out=out)
+        # Pauses let the records be written as they come: a full ring would drop them, and the disk would never be full.
+        job = "import os, time; f = os.memfd_create('f')\nfor i in range(60000):\n    os.fsync(f)\n    if i % 4000 == 0: time.sleep(.1)\nprint('done')"
+        p = self.record(PYTHON, "-c", job, out=out)
         self.assertEqual((p.returncode, p.stdout), (0, "done\n"), p.stderr)
         self.assertIn("the job continues, and records that cannot be written count as dropped", p.stderr)
         self.assertGreater(self.events(out), 0)
