@@ -101,7 +101,8 @@ static void print_conclusion(const ow_result *r)
 			print_value(r, " The smallest change that would be seen is ", detectable,
 				    ".");
 		if (needed > runs)
-			printf(" A change of 3 %% needs about %.0f runs on each side to be seen.", needed);
+			printf(" A change of 3 %% needs about %.0f runs on each side to be seen.",
+			       needed);
 		printf("\n");
 	}
 }
